@@ -1,0 +1,1 @@
+"""kubeslurm: the domain of the bridge."""

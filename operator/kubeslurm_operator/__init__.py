@@ -1,0 +1,1 @@
+"""kubeslurm_operator: adapters."""

@@ -1,0 +1,1 @@
+"""slurmrest: a REST client for slurmrestd."""

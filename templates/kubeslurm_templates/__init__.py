@@ -1,0 +1,1 @@
+"""kubeslurm_templates: jinja2 templates of the files that Slurm reads."""

@@ -50,7 +50,7 @@ MANAGED_BY: Final = f"{GROUP}/kubeslurm"
 TAINT_VIRTUAL: Final = f"{GROUP}/virtual-node"
 
 REASON_PREFIX: Final = "kubeslurm: "
-"""Begins the reason of each drain that we make. A drain whose reason begins otherwise is somebody else's: never lifted."""
+"""Begins the reason of each drain that we make. A drain with another reason is somebody else's: never lifted."""
 
 # Condition types
 READY: Final = "Ready"

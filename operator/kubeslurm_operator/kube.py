@@ -75,6 +75,7 @@ NODE = Kind("v1", "nodes", namespaced=False)
 STATEFUL_SET = Kind("apps/v1", "statefulsets")
 DEPLOYMENT = Kind("apps/v1", "deployments")
 LEASE = Kind("coordination.k8s.io/v1", "leases")
+EVENT = Kind("v1", "events")
 SLURM_CLUSTER = Kind(names.API_VERSION, "slurmclusters")
 NODE_SET = Kind(names.API_VERSION, "nodesets")
 PYTORCH_JOB = Kind("kubeflow.org/v1", "pytorchjobs")
@@ -85,6 +86,7 @@ _KINDS: Mapping[tuple[str, str], Kind] = {
     ("v1", "ConfigMap"): CONFIG_MAP,
     ("v1", "Secret"): SECRET,
     ("v1", "Node"): NODE,
+    ("v1", "Event"): EVENT,
     ("apps/v1", "StatefulSet"): STATEFUL_SET,
     ("apps/v1", "Deployment"): DEPLOYMENT,
     ("coordination.k8s.io/v1", "Lease"): LEASE,

@@ -1,0 +1,98 @@
+"""One Slurm cluster as the operator sees it: a connection, and the newest snapshot of its nodes and job states.
+
+One `Poller` per SlurmCluster, owned by its runtime; the pool and job loops read `snapshot`. What always holds: one poll
+per cluster and period whatever the number of objects, and a failed poll leaves `nodes` and `jobs` at None, so that no
+decision is made on old news.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from slurmrest import AsyncSlurm, JobStates, Node, SlurmError
+
+LOG = logging.getLogger(__name__)
+
+ACTIVE_SECONDS = 0.5
+QUIET_SECONDS = 3.0
+NODES_ACTIVE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What slurmctld said at one moment. `nodes` and `jobs` are None while it can't be asked; `error` tells why."""
+
+    nodes: Mapping[str, Node] | None = None
+    jobs: Mapping[int, JobStates] | None = None
+    error: str = "not asked yet"
+    at: float = 0.0
+
+    @property
+    def reachable(self) -> bool:
+        """Was this an answer?"""
+        return self.nodes is not None
+
+
+Observer = Callable[[Snapshot, Snapshot], None]
+
+
+@dataclass
+class Poller:
+    """Asks slurmctld again and again. `active()` says whether something is under way, so that it asks more often."""
+
+    slurm: AsyncSlurm
+    active: Callable[[], bool]
+    observe: Observer
+    snapshot: Snapshot = field(default_factory=Snapshot)
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _nodes_at: float = 0.0
+    _nodes_due: bool = True
+
+    def wake(self, *, nodes: bool = False) -> None:
+        """Ask now; with `nodes`, the nodes too."""
+        self._nodes_due = self._nodes_due or nodes
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            self._wake.clear()
+            await self.poll()
+            period = ACTIVE_SECONDS if self.active() else QUIET_SECONDS
+            try:
+                async with asyncio.timeout(period):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def poll(self) -> None:
+        """One look."""
+        before = self.snapshot
+        try:
+            self.snapshot = await self._look(before)
+        except SlurmError as error:
+            self.snapshot = Snapshot(error=str(error), at=time.monotonic())
+            self._nodes_due = True
+        if self.snapshot.reachable != before.reachable:
+            LOG.info("slurmctld answers" if self.snapshot.reachable else "slurmctld unreachable: %s", *self._why())
+        self.observe(before, self.snapshot)
+
+    async def _look(self, before: Snapshot) -> Snapshot:
+        jobs = {one.job_id: one.states for one in await self.slurm.job_states()}
+        nodes = before.nodes
+        if nodes is None or self._nodes_due or jobs != before.jobs or self._nodes_old():
+            self._nodes_due = False
+            nodes = {node.name: node for node in await self.slurm.nodes()}
+            self._nodes_at = time.monotonic()
+        return Snapshot(nodes, jobs, "", time.monotonic())
+
+    def _nodes_old(self) -> bool:
+        period = NODES_ACTIVE_SECONDS if self.active() else QUIET_SECONDS
+        return time.monotonic() - self._nodes_at >= period
+
+    def _why(self) -> tuple[str, ...]:
+        return () if self.snapshot.reachable else (self.snapshot.error,)

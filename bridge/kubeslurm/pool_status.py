@@ -130,7 +130,7 @@ def cluster_status(
     facts: Mapping[str, Any],
     now: datetime,
 ) -> Raw:
-    """The status of a SlurmCluster: the verdicts, `Ready` drawn from them, and the facts known now over those of before."""
+    """The status of a SlurmCluster: the verdicts, `Ready` drawn from them, and the facts over those of before."""
     kept = {field: value for field, value in previous.items() if field not in ("conditions", "observedGeneration")}
     bad = next((one for one in verdicts if one.holds is not True), None)
     ready = (

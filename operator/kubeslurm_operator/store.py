@@ -28,7 +28,7 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-Listener = Callable[[Kind, Key, Raw | None], None]
+Listener = Callable[[Kind, Raw], None]
 
 
 class Store:
@@ -44,7 +44,7 @@ class Store:
         return tuple(self._objects)
 
     def subscribe(self, listener: Listener) -> None:
-        """Call it with each change: the kind, the key, and the last known object (None when it is gone)."""
+        """Call it with each change: the kind and the object as last seen (it may be gone by now)."""
         self._listeners.append(listener)
 
     def get(self, kind: Kind, key: Key) -> Raw | None:
@@ -69,7 +69,7 @@ class Store:
         if known is not None and _version(known) >= _version(raw) and _uid(known) == _uid(raw):
             return
         self._objects[kind][key] = raw
-        self._tell(kind, key, raw)
+        self._tell(kind, raw)
 
     def drop(self, kind: Kind, raw: Raw) -> None:
         """The object is gone. A successor of the same name stays."""
@@ -77,7 +77,7 @@ class Store:
         known = self._objects[kind].get(key)
         if known is not None and _uid(known) == _uid(raw):
             del self._objects[kind][key]
-            self._tell(kind, key, None)
+            self._tell(kind, known)
 
     def replace(self, kind: Kind, objects: Iterable[Raw], seen_before: Mapping[Key, str]) -> None:
         """A full listing. `seen_before`: keys and uids held when it was asked for; what it lacks, goes."""
@@ -93,9 +93,9 @@ class Store:
         """What is held now, for `replace`."""
         return {key: _uid(raw) for key, raw in self._objects[kind].items()}
 
-    def _tell(self, kind: Kind, key: Key, raw: Raw | None) -> None:
+    def _tell(self, kind: Kind, raw: Raw) -> None:
         for listener in self._listeners:
-            listener(kind, key, raw)
+            listener(kind, raw)
 
 
 def _version(raw: Mapping[str, Any]) -> int:

@@ -1,0 +1,46 @@
+"""`python -m kubeslurm_operator`: the operator process, as its pod runs it.
+
+Settings come from the environment (the chart sets them):
+
+    KUBESLURM_LOG_LEVEL     DEBUG, INFO (default), WARNING
+    KUBESLURM_LIVENESS      where the liveness probe answers, default http://0.0.0.0:8080/healthz
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import kopf
+
+from kubeslurm_operator import watches
+from kubeslurm_operator.engine import Engine
+from kubeslurm_operator.kube import Kube
+
+LIVENESS = "http://0.0.0.0:8080/healthz"
+
+
+async def connect() -> Engine:
+    """The engine on the API server of this pod (or of the kubeconfig)."""
+    return Engine(await Kube.connect())
+
+
+def main() -> None:
+    """Run until a signal."""
+    level = os.environ.get("KUBESLURM_LOG_LEVEL", "INFO").upper()
+    if level not in logging.getLevelNamesMapping():
+        sys.exit(f"KUBESLURM_LOG_LEVEL: {level!r} is no log level")
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    for chatty in ("httpx", "httpcore", "kopf.objects", "asyncio"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    kopf.run(
+        registry=watches.registry(connect),
+        standalone=True,
+        clusterwide=True,
+        liveness_endpoint=os.environ.get("KUBESLURM_LIVENESS", LIVENESS),
+    )
+
+
+if __name__ == "__main__":
+    main()

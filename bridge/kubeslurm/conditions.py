@@ -46,8 +46,8 @@ def merge(
     """The list with each verdict in it; `lastTransitionTime` moves only when `status` does."""
     known = {str(one.get("type")): one for one in conditions}
     judged = {verdict.type: _condition(verdict, known.get(verdict.type), generation, now) for verdict in verdicts}
-    kept = [judged.pop(kind, None) or dict(one) for kind, one in known.items()]
-    return kept + list(judged.values())
+    kept = [judged.get(kind) or dict(one) for kind, one in known.items()]
+    return kept + [one for kind, one in judged.items() if kind not in known]
 
 
 def _condition(verdict: Verdict, before: Mapping[str, Any] | None, generation: int, now: datetime) -> Raw:

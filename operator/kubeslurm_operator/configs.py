@@ -1,8 +1,8 @@
 """Brings a rendered config into slurmctld: ConfigMap, in the pod, reconfigure, confirmed over REST.
 
 Owned by the pool loop, which calls `store` and `bring` each turn; every call goes as far as it can and returns what is
-so. What always holds: a config counts as applied only when slurmctld lists the very nodes and partitions that were rendered, and
-`reconfigure` is asked for only when the files in its pod are the ones rendered.
+so. What always holds: a config counts as applied only when slurmctld lists the very nodes and partitions that were
+rendered, and `reconfigure` is asked for only when the files in its pod are the ones rendered.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+from kubeslurm import manifests, names
 from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.conditions import Verdict
 from kubeslurm.layout import PoolLayout
 from kubeslurm.rendering import RenderedConfig
-
-from kubeslurm import manifests, names
-from kubeslurm.conditions import Verdict
 from kubeslurm_operator.kube import CONFIG_MAP, POD, SLURM_CLUSTER, Kube, KubeError, Raw
 from slurmrest import AsyncSlurm, SlurmError
 

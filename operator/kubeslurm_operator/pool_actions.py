@@ -11,10 +11,9 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from kubeslurm import manifests, names, pool
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import SlurmCluster
-
-from kubeslurm import manifests, names, pool
 from kubeslurm_operator import kube as api
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.kube import POD, Kube, KubeError, Raw
@@ -80,9 +79,7 @@ class PoolActions:
 
     async def _create(self, cluster: SlurmCluster, raw: Raw, nodeset: NodeSet, node: str) -> None:
         ordinal = int(node.rsplit("-", 1)[1])
-        body = manifests.slurmd_pod(
-            cluster, nodeset, ordinal, owner=api.owner(raw), users_digest=manifests.users_digest(cluster)
-        )
+        body = manifests.slurmd_pod(cluster, nodeset, ordinal, owner=api.owner(raw))
         try:
             self._store.put(POD, await self._kube.create(body))
         except KubeError as error:

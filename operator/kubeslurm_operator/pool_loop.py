@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from kubeslurm import manifests, names, pool, pool_status
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import SlurmCluster
-from kubeslurm.layout import PoolLayout, node_shape, plan_pool
-from kubeslurm.rendering import RenderedConfig, render
-
-from kubeslurm import manifests, names, pool, pool_status
 from kubeslurm.conditions import Verdict, parse_time
 from kubeslurm.errors import BridgeError, InvalidObject
+from kubeslurm.layout import PoolLayout, node_shape, plan_pool
+from kubeslurm.rendering import RenderedConfig, render
 from kubeslurm_operator import kube as api
 from kubeslurm_operator.configs import ConfigApplier
 from kubeslurm_operator.events import Events

@@ -1,0 +1,225 @@
+"""SlurmCluster: one Slurm, with its partitions, its tenants and how jobs run on it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from kubeslurm import names, quantities, slurmconf, times
+from kubeslurm.api.base import Condition, Loose, Model, Resource
+from kubeslurm.errors import InvalidObject
+
+SlurmName = Annotated[str, AfterValidator(slurmconf.check_name), Field(max_length=63, pattern=slurmconf.NAME)]
+
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}$"
+USER = r"^[a-z_][a-z0-9_-]{0,30}$"
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+RESERVED_USERS = frozenset({"root", "slurm", "nobody", "daemon", "munge"})
+
+
+def _time(text: str) -> str:
+    times.parse_minutes(text)
+    return text
+
+
+def _quantity(value: str) -> str:
+    quantities.parse_quantity(value)
+    return value
+
+
+SlurmTime = Annotated[str, AfterValidator(_time), Field(max_length=32)]
+Quantity = Annotated[str, AfterValidator(_quantity), Field(max_length=quantities.MAX_LENGTH)]
+
+
+class Managed(Model):
+    """A Slurm that the operator runs."""
+
+    image: str = Field(description="Image with slurmctld and slurmrestd (24.11 or later).", pattern=IMAGE)
+    storage: Quantity = Field(default="1Gi", description="Size of the volume that keeps slurmctld's state.")
+    storage_class_name: str | None = Field(
+        default=None, description="StorageClass of that volume; the cluster's default when absent.", max_length=253
+    )
+    node_selector: dict[str, str] = Field(
+        default_factory=dict, description="Where slurmctld and slurmrestd run, by node labels."
+    )
+
+
+class Controller(Model):
+    """Where slurmctld is."""
+
+    managed: Managed = Field(description="The operator runs slurmctld and slurmrestd.")
+
+
+class Partition(Model):
+    """A Slurm partition."""
+
+    name: SlurmName = Field(description="The partition's name.")
+    node_sets: list[str] = Field(
+        description="NodeSets of this namespace whose nodes it holds.", min_length=1, max_length=64
+    )
+    default: bool = Field(default=False, description="Take jobs that name no partition.")
+    max_time: SlurmTime = Field(default="UNLIMITED", description="Longest time limit of a job.")
+    default_time: SlurmTime | None = Field(default=None, description="Time limit of a job that names none.")
+    priority_tier: int | None = Field(default=None, description="Jobs of a higher tier go first.", ge=0, le=65533)
+    state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = Field(default="UP", description="May jobs be queued and run?")
+
+    @field_validator("node_sets")
+    @classmethod
+    def _labels(cls, value: list[str]) -> list[str]:
+        for name in value:
+            if not re.match(DNS_LABEL, name):
+                raise ValueError(f"{name[:64]!r} is no NodeSet name")
+        return value
+
+
+class JobDefaults(Model):
+    """What a job gets that does not say."""
+
+    cpus_per_gpu: int | None = Field(default=None, description="CPUs for each GPU of a replica.", ge=1, le=1024)
+    memory_per_node: Quantity | None = Field(default=None, description="Memory on each node.")
+    time: SlurmTime = Field(default="UNLIMITED", description="Time limit.")
+    mpi: str = Field(default="none", description="srun's --mpi, such as none or pmix.", pattern=r"^[a-z0-9_]{1,32}$")
+
+
+class Jobs(Model):
+    """How Kubernetes jobs run in Slurm."""
+
+    container_runtime: Literal["none"] = Field(
+        default="none", description="none: a job runs in the pool's own image. Others are not supported yet."
+    )
+    defaults: JobDefaults = Field(default=JobDefaults(), description="What a job gets that does not say.")
+
+
+class User(Model):
+    """A Slurm user. It needs to exist in no image: the operator brings it to every pod."""
+
+    name: str = Field(description="Login name.", pattern=USER)
+    uid: int = Field(description="User id.", ge=1, le=4294967293)
+    gid: int = Field(description="Group id.", ge=1, le=4294967293)
+
+    @field_validator("name")
+    @classmethod
+    def _not_reserved(cls, value: str) -> str:
+        if value in RESERVED_USERS:
+            raise ValueError(f"{value!r} is reserved")
+        return value
+
+
+class Tenant(Model):
+    """Who submits from which namespaces."""
+
+    namespaces: list[str] = Field(description="Namespaces whose jobs run as this user.", min_length=1, max_length=256)
+    user: User = Field(description="The Slurm user that they run as.")
+    partitions: list[SlurmName] = Field(
+        description="Partitions that they may use; the first is the default.", min_length=1, max_length=64
+    )
+
+
+class ClusterSpec(Model):
+    """What the Slurm should be."""
+
+    controller: Controller = Field(description="Where slurmctld is.")
+    partitions: list[Partition] = Field(description="Slurm partitions.", min_length=1, max_length=64)
+    config: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Further slurm.conf keys: a string, number or boolean, or a list for list-valued keys.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    tenants: list[Tenant] = Field(default_factory=list, description="Who may submit, and as whom.", max_length=256)
+    jobs: Jobs = Field(default=Jobs(), description="How Kubernetes jobs run in Slurm.")
+
+    @field_validator("config")
+    @classmethod
+    def _config(cls, value: dict[str, Any]) -> dict[str, Any]:
+        checked: dict[str, Any] = {}
+        for key, given in value.items():
+            try:
+                checked[slurmconf.check_key(key)] = _config_value(given)
+            except ValueError as error:
+                raise InvalidObject(f"[{key}]" if not key.isalnum() else key, str(error)) from None
+        return checked
+
+    @model_validator(mode="after")
+    def _unique(self) -> Self:
+        _refuse_repeats("partitions", [partition.name for partition in self.partitions], "name")
+        defaults = [index for index, one in enumerate(self.partitions) if one.default]
+        if len(defaults) > 1:
+            raise InvalidObject(f"partitions[{defaults[1]}].default", "only one partition can be the default")
+        self._check_tenants()
+        return self
+
+    def _check_tenants(self) -> None:
+        known = {partition.name for partition in self.partitions}
+        owner: dict[str, int] = {}
+        ids: dict[int, str] = {}
+        for index, tenant in enumerate(self.tenants):
+            user = tenant.user
+            if ids.setdefault(user.uid, user.name) != user.name:
+                raise InvalidObject(f"tenants[{index}].user.uid", f"{user.uid} is {ids[user.uid]}'s already")
+            if [uid for uid, name in ids.items() if name == user.name] != [user.uid]:
+                raise InvalidObject(f"tenants[{index}].user.uid", f"{user.name} has another uid already")
+            for name in tenant.partitions:
+                if name not in known:
+                    raise InvalidObject(f"tenants[{index}].partitions", f"there is no partition {name!r}")
+            for namespace in tenant.namespaces:
+                if owner.setdefault(namespace, index) != index:
+                    raise InvalidObject(f"tenants[{index}].namespaces", f"{namespace!r} belongs to another tenant")
+
+
+def _config_value(given: Any) -> str | list[str]:
+    if isinstance(given, list):
+        return [slurmconf.check_value(_scalar(one)) for one in given]
+    return slurmconf.check_value(_scalar(given))
+
+
+def _scalar(given: Any) -> str:
+    if isinstance(given, bool):
+        return "YES" if given else "NO"
+    if isinstance(given, str | int | float):
+        return str(given)
+    raise ValueError(f"{given!r} is neither text, number, boolean nor a list of these")
+
+
+def _refuse_repeats(path: str, found: list[str], field: str) -> None:
+    for index, name in enumerate(found):
+        if name in found[:index]:
+            raise InvalidObject(f"{path}[{index}].{field}", f"{name!r} stands twice")
+
+
+class Totals(Loose):
+    """A whole and the part that jobs hold."""
+
+    total: int = Field(default=0, description="All there are.")
+    allocated: int = Field(default=0, description="Held by jobs.")
+
+
+class JobTotals(Loose):
+    """Jobs by state."""
+
+    running: int = Field(default=0, description="Jobs that run.")
+    pending: int = Field(default=0, description="Jobs that wait.")
+
+
+class ClusterStatus(Loose):
+    """What it is now."""
+
+    conditions: list[Condition] = Field(default_factory=list, description="Ready, SlurmReachable, ConfigApplied.")
+    observed_generation: int = Field(default=0, description="The metadata.generation that this speaks of.")
+    slurm_version: str = Field(default="", description="Slurm's version.")
+    api_version: str = Field(default="", description="The REST API version in use.")
+    config_digest: str = Field(default="", description="Digest of the config that slurmctld has confirmed.")
+    nodes: int = Field(default=0, description="Slurm nodes.")
+    gpus: Totals = Field(default=Totals(), description="GPUs.")
+    jobs: JobTotals = Field(default=JobTotals(), description="Jobs.")
+
+
+class SlurmCluster(Resource):
+    """One Slurm."""
+
+    KIND: ClassVar[str] = "SlurmCluster"
+    API: ClassVar[str] = names.API_VERSION
+
+    spec: ClusterSpec
+    status: ClusterStatus = ClusterStatus()

@@ -1,0 +1,146 @@
+"""Which Slurm nodes exist: `plan_pool(cluster, nodesets) -> PoolLayout`, the one model that all config is rendered from.
+
+Pure; called by the operator's pool loop and by `kubeslurm render`. What always holds: a node name belongs to one NodeSet,
+the order of the NodeSets does not matter, and GresTypes, Gres= and gres.conf come from one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.api.slurmcluster import Partition, SlurmCluster
+from kubeslurm.errors import Conflict
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """The GPUs of a node. `devices` is the File= of gres.conf."""
+
+    resource: str
+    type: str | None
+    count: int
+    devices: str
+
+    @property
+    def gres(self) -> str:
+        """As in slurm.conf's Gres=."""
+        return f"gpu:{self.type}:{self.count}" if self.type else f"gpu:{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """A run of equal nodes, `<nodeset>-<start>` and on."""
+
+    nodeset: str
+    start: int
+    count: int
+    width: int
+    cpus: int
+    memory_mib: int
+    gpu: Gpu | None
+    features: tuple[str, ...]
+    weight: int
+
+    def node_name(self, ordinal: int) -> str:
+        """The node of that number; its pod has the same name."""
+        return f"{self.nodeset}-{ordinal:0{self.width}d}"
+
+    def names(self) -> tuple[str, ...]:
+        """All of them, in order."""
+        return tuple(self.node_name(self.start + index) for index in range(self.count))
+
+    def hostlist(self) -> str:
+        """Slurm's short form, `gpu-node-[0-63]`."""
+        first, last = self.node_name(self.start), self.node_name(self.start + self.count - 1)
+        if self.count == 1:
+            return first
+        cut = len(self.nodeset) + 1
+        return f"{self.nodeset}-[{first[cut:]}-{last[cut:]}]"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLayout:
+    """A partition and the hostlists of its nodes."""
+
+    name: str
+    hostlists: tuple[str, ...]
+    default: bool
+    max_time: str
+    default_time: str | None
+    priority_tier: int | None
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLayout:
+    """All that slurm.conf and gres.conf say of the pool. `groups` in order of their names, none of them empty."""
+
+    cluster: str
+    groups: tuple[NodeGroup, ...]
+    partitions: tuple[PartitionLayout, ...]
+    config: tuple[tuple[str, str | tuple[str, ...]], ...]
+
+
+def node_shape(nodeset: NodeSet, count: int | None = None) -> NodeGroup:
+    """The NodeSet's nodes, as many as it asks for or `count`."""
+    spec = nodeset.spec
+    gpus = spec.gpu_count()
+    gpu = None
+    if spec.gpu is not None:
+        devices = spec.gpu.devices or (f"/dev/nvidia[0-{gpus - 1}]" if gpus > 1 else "/dev/nvidia0")
+        gpu = Gpu(spec.gpu.resource, spec.gpu.type, gpus, devices)
+    return NodeGroup(
+        nodeset=nodeset.metadata.name,
+        start=spec.ordinals.start,
+        count=spec.replicas if count is None else count,
+        width=spec.ordinals.width,
+        cpus=spec.cpu_count(),
+        memory_mib=spec.memory_mib(),
+        gpu=gpu,
+        features=tuple(spec.features),
+        weight=spec.weight,
+    )
+
+
+def plan_pool(
+    cluster: SlurmCluster, nodesets: Sequence[NodeSet], counts: Mapping[str, int] | None = None
+) -> PoolLayout:
+    """The layout. `counts` says how many nodes a NodeSet has in Slurm where that is not what its spec asks for: a pool
+    that shrinks keeps the lines of nodes that are not free yet. Raises Conflict when two NodeSets claim one node."""
+    shapes = [node_shape(one, (counts or {}).get(one.metadata.name)) for one in nodesets]
+    groups = tuple(sorted((group for group in shapes if group.count), key=lambda group: group.nodeset))
+    _refuse_shared_names(groups)
+    lists = {group.nodeset: group.hostlist() for group in groups}
+    return PoolLayout(
+        cluster=cluster.metadata.name,
+        groups=groups,
+        partitions=tuple(_partition(one, lists) for one in cluster.spec.partitions),
+        config=tuple(
+            sorted(
+                (key, tuple(value) if isinstance(value, list) else value) for key, value in cluster.spec.config.items()
+            )
+        ),
+    )
+
+
+def _partition(partition: Partition, lists: Mapping[str, str]) -> PartitionLayout:
+    return PartitionLayout(
+        name=partition.name,
+        hostlists=tuple(lists[name] for name in sorted(set(partition.node_sets)) if name in lists),
+        default=partition.default,
+        max_time=partition.max_time,
+        default_time=partition.default_time,
+        priority_tier=partition.priority_tier,
+        state=partition.state,
+    )
+
+
+def _refuse_shared_names(groups: Sequence[NodeGroup]) -> None:
+    """`a` with `a-1`'s names can't meet `a-1` with number 0: only a NodeSet's own name can repeat, or digits after it."""
+    owner: dict[str, str] = {}
+    for group in groups:
+        for name in group.names():
+            if owner.setdefault(name, group.nodeset) != group.nodeset:
+                raise Conflict(f"NodeSets {owner[name]} and {group.nodeset} both have a node {name}")

@@ -1,0 +1,131 @@
+"""Judges slurmrestd's answers: the one place that knows what a success is.
+
+Called by the core for each answer. What always holds: a success is a JSON object whose `errors` is empty (the status
+code alone tells nothing: Slurm sends 200 with errors and 500 for a wrong partition name); whether the expected payload
+is there is asked by the caller. Numbers: slurm_errno.h; shapes: data_parser v0.0.40 to v0.0.45.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from slurmrest.errors import (
+    Ambiguous,
+    Authentication,
+    InvalidRequest,
+    NotFound,
+    PermissionDenied,
+    ProtocolError,
+    SlurmError,
+    Unavailable,
+    Unsupported,
+)
+from slurmrest.messages import Lost, Request, Response
+
+ALREADY_DONE: Final = 2021
+_AUTHENTICATION: Final = frozenset({1007, 5005, 6007})
+_DENIED: Final = frozenset({2002, 2010, 2052, 2103})
+_NOT_FOUND: Final = frozenset({2017, 2018})
+_NOT_SENT: Final = frozenset({1001, 2027})  # could not connect to slurmctld; slurmctld is a standby
+_NO_ANSWER: Final = frozenset({1002, 1003, 1004, 5004})  # slurmrestd lost slurmctld in the middle
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A success: the JSON object, and the texts of its warnings."""
+
+    payload: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+
+
+def judge(request: Request, response: Response, *, safe: bool) -> Answer:
+    """The success in `response`, or the error it stands for. `safe`: the request changes nothing."""
+    if response.status == 401:
+        raise Authentication("slurmrestd does not take the token", method=request.method, path=request.path)
+    if response.status == 304 and not safe:
+        return Answer({})  # nothing to change
+    payload = _object(response.body)
+    if payload is None:
+        raise _without_json(request, response, safe=safe)
+    errors = payload.get("errors") or []
+    if errors:
+        raise _from_errors(request, errors, safe=safe)
+    if response.status >= 400:
+        raise _without_errors(request, response.status, safe=safe)
+    return Answer(payload, tuple(map(_warning, payload.get("warnings") or [])))
+
+
+def lost(request: Request, outcome: Lost, *, safe: bool) -> SlurmError:
+    """The error for a request without an answer."""
+    kind = Ambiguous if outcome.sent and not safe else Unavailable
+    return kind(outcome.text, method=request.method, path=request.path)
+
+
+def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmError:
+    """The error that Slurm's error number stands for."""
+    where = {"method": request.method, "path": request.path}
+    if number in _NO_ANSWER and not safe:
+        return Ambiguous(text, **where)
+    kinds: tuple[tuple[frozenset[int], type[SlurmError]], ...] = (
+        (_AUTHENTICATION, Authentication),
+        (_DENIED, PermissionDenied),
+        (_NOT_FOUND, NotFound),
+        (_NOT_SENT | _NO_ANSWER, Unavailable),
+    )
+    for numbers, kind in kinds:
+        if number in numbers:
+            return kind(text, **where)
+    return InvalidRequest(text, number=number, method=request.method, path=request.path)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _from_errors(request: Request, errors: list[Any], *, safe: bool) -> SlurmError:
+    """Slurm often puts a general complaint first: the first error with a number counts."""
+    entries = [entry for entry in errors if isinstance(entry, dict)]
+    first = next((entry for entry in entries if _number(entry)), entries[0] if entries else {})
+    texts = [str(first.get(part) or "") for part in ("error", "description")]
+    text = "; ".join(part for part in texts if part and part != "No error") or "an error without a text"
+    return refusal(request, _number(first), text, safe=safe)
+
+
+def _number(entry: Mapping[str, Any]) -> int:
+    value = entry.get("error_number") or entry.get("error_code") or 0
+    return value if isinstance(value, int) else 0
+
+
+def _without_errors(request: Request, status: int, *, safe: bool) -> SlurmError:
+    where = {"method": request.method, "path": request.path}
+    if status == 511:
+        return Authentication("slurmctld does not take the token", **where)
+    if status >= 500:
+        return (Unavailable if safe else Ambiguous)(f"status {status} without an error", **where)
+    return ProtocolError(f"status {status} without an error", **where)
+
+
+def _without_json(request: Request, response: Response, *, safe: bool) -> SlurmError:
+    where = {"method": request.method, "path": request.path}
+    if response.status == 404:
+        return Unsupported("slurmrestd has no such call", **where)
+    if response.status >= 500 or response.status < 400:
+        text = f"status {response.status} without a JSON object"
+        if not safe:
+            return Ambiguous(text, **where)
+        return (Unavailable if response.status >= 500 else ProtocolError)(text, **where)
+    return InvalidRequest(f"status {response.status}: {response.body[:200].decode('ascii', 'replace')}", **where)
+
+
+def _warning(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return str(entry)
+    source, text = str(entry.get("source") or ""), str(entry.get("description") or "")
+    return f"{source}: {text}" if source else text

@@ -1,0 +1,248 @@
+"""The client without any I/O: each call is a generator that yields requests and pauses and returns the result.
+
+`AsyncSlurm` and `Slurm` run the same generators over their transports, so both behave alike. What always holds: a
+request goes out with a token of the user it is for, one refused token is renewed once, and only what may be repeated
+safely, or surely never arrived, is repeated.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from slurmrest import answers, versions
+from slurmrest.answers import Answer
+from slurmrest.errors import (
+    Ambiguous,
+    Authentication,
+    InvalidRequest,
+    NotFound,
+    ProtocolError,
+    Unavailable,
+    Unsupported,
+)
+from slurmrest.messages import Lost, Pause, Request, Steps, T
+from slurmrest.timeouts import Timeouts
+from slurmrest.tokens import TokenSource
+from slurmrest.values import Diag, Job, JobState, Node, Partition, Ping
+from slurmrest.versions import Adapter
+
+USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}\$?")
+NODE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
+STATE_WORD: Final = re.compile(r"[A-Z_]{1,40}")
+SIGNAL: Final = re.compile(r"[A-Z0-9]{1,12}")
+_SPECIFICATION: Final = "/openapi/v3"
+
+
+class Core:
+    """The calls. Holds the negotiated version, the release last seen, and nothing else that changes."""
+
+    def __init__(self, tokens: TokenSource, user: str, version: str | None, timeouts: Timeouts) -> None:
+        self.tokens = tokens
+        self.user = checked(USER, user, "user name")
+        self.timeouts = timeouts
+        self._forced = version is not None
+        self._adapter: Adapter | None = versions.forced(version) if version else None
+        self._release = ""
+
+    def version(self) -> Steps[str]:
+        """The API version in use, negotiated at first need."""
+        return (yield from self._adapt()).version
+
+    def slurm_version(self) -> Steps[str]:
+        """slurmrestd's release, such as "24.11.5"; every answer carries it."""
+        if not self._release:
+            yield from self.ping()
+        return self._release
+
+    def ping(self) -> Steps[list[Ping]]:
+        """Each slurmctld, and whether it responds."""
+        adapter = yield from self._adapt()
+        return adapter.pings((yield from self.get("ping/")).payload)
+
+    def diag(self) -> Steps[Diag]:
+        """slurmctld's figures."""
+        adapter = yield from self._adapt()
+        return adapter.diag((yield from self.get("diag/")).payload)
+
+    def nodes(self) -> Steps[list[Node]]:
+        """All nodes."""
+        adapter = yield from self._adapt()
+        return adapter.nodes((yield from self.get("nodes/")).payload)
+
+    def node(self, name: str) -> Steps[Node]:
+        """One node."""
+        tail = f"node/{quote(checked(NODE_NAME, name, 'node name'), safe='')}"
+        adapter = yield from self._adapt()
+        try:
+            found = adapter.nodes((yield from self.get(tail)).payload)
+        except InvalidRequest as error:
+            if error.number == 0:  # 24.11 and 26.05 say "Failure to query node" without a number
+                raise NotFound(error.text, method="GET", path=adapter.path(tail)) from error
+            raise
+        return _the_one(found, [node.name for node in found], name, adapter.path(tail))
+
+    def update_node(self, name: str, state: Iterable[str], reason: str | None, comment: str | None) -> Steps[None]:
+        """Change what is given of one node."""
+        words = [checked(STATE_WORD, word, "node state") for word in state]
+        values = {"state": words or None, "reason": reason, "comment": comment}
+        body = {field: value for field, value in values.items() if value is not None}
+        refuse_nul(body)
+        tail = f"node/{quote(checked(NODE_NAME, name, 'node name'), safe='')}"
+        yield from self.call("POST", tail, body=body, repeatable=True)
+
+    def partitions(self) -> Steps[list[Partition]]:
+        """All partitions."""
+        adapter = yield from self._adapt()
+        return adapter.partitions((yield from self.get("partitions/")).payload)
+
+    def job_states(self) -> Steps[list[JobState]]:
+        """The state of each job that slurmctld remembers; cheap."""
+        adapter = yield from self._adapt()
+        return adapter.job_states((yield from self.get("jobs/state/")).payload)
+
+    def job(self, job_id: int) -> Steps[Job]:
+        """One job; of an array its first task, of a heterogeneous job its leader."""
+        tail = f"job/{int(job_id)}"
+        adapter = yield from self._adapt()
+        found = adapter.jobs((yield from self.get(tail)).payload)
+        return _the_one(found, [job.job_id for job in found], int(job_id), adapter.path(tail))
+
+    def jobs(self) -> Steps[list[Job]]:
+        """All jobs in full: 8 KB each, so 8 s for 10,000."""
+        adapter = yield from self._adapt()
+        return adapter.jobs((yield from self.get("jobs/")).payload)
+
+    def cancel(self, job_id: int, signal: str | int | None, user: str | None) -> Steps[None]:
+        """Cancel or signal a job. One that has already ended is no error."""
+        tail = f"job/{int(job_id)}"
+        if signal is not None:
+            tail += f"?signal={checked(SIGNAL, str(signal).upper(), 'signal')}"
+        answer = yield from self.call("DELETE", tail, user=user, repeatable=signal is None)
+        request = Request("DELETE", f"job/{int(job_id)}")
+        for number, text in _status_errors(answer.payload):
+            if number != answers.ALREADY_DONE:
+                raise answers.refusal(request, number, text, safe=False)
+
+    def reconfigure(self) -> Steps[None]:
+        """Have slurmctld, and through it each slurmd, read its configuration again."""
+        yield from self.call("GET", "reconfigure/", repeatable=True, safe=False)
+
+    def get(self, tail: str) -> Steps[Answer]:
+        """A call that changes nothing."""
+        return (yield from self.call("GET", tail, repeatable=True, safe=True))
+
+    def call(
+        self,
+        method: str,
+        tail: str,
+        *,
+        user: str | None = None,
+        body: Mapping[str, Any] | None = None,
+        repeatable: bool = False,
+        safe: bool = False,
+    ) -> Steps[Answer]:
+        """One call of the API. `safe`: changes nothing. `repeatable`: twice has the same effect as once."""
+        who = self.user if user is None else checked(USER, user, "user name")
+        adapter = yield from self._adapt()
+        try:
+            answer = yield from self._try(_Call(method, adapter.path(tail), who, body, repeatable, safe))
+        except Unsupported:
+            # slurmrestd was exchanged for another release under our feet: ask again what it speaks, next time.
+            self._adapter = self._adapter if self._forced else None
+            raise
+        self._release = _release(answer.payload) or self._release
+        return answer
+
+    def _adapt(self) -> Steps[Adapter]:
+        if self._adapter is None:
+            specification = yield from self._try(_Call("GET", _SPECIFICATION, self.user, None, True, True))
+            self._adapter = versions.choose(specification.payload.get("paths"))
+        return self._adapter
+
+    def _try(self, call: _Call) -> Steps[Answer]:
+        """The call, again after a failure that another try may mend."""
+        for attempt in range(self.timeouts.retries):
+            try:
+                return (yield from self._once(call))
+            except (Unavailable, Ambiguous) as error:
+                if isinstance(error, Ambiguous) and not call.repeatable:
+                    raise
+            pause = self.timeouts.pause * 2**attempt
+            yield Pause(pause + random.uniform(0, pause / 2))  # noqa: S311 - jitter, not a secret
+        return (yield from self._once(call))
+
+    def _once(self, call: _Call) -> Steps[Answer]:
+        """The call, with a fresh token if the first one is refused: a refused request has had no effect."""
+        try:
+            return (yield from self._send(call))
+        except Authentication:
+            self.tokens.refresh()
+        return (yield from self._send(call))
+
+    def _send(self, call: _Call) -> Steps[Answer]:
+        headers = {"X-SLURM-USER-NAME": call.user, "X-SLURM-USER-TOKEN": self.tokens.token(call.user)}
+        request = Request(call.method, call.path, headers, call.body)
+        outcome = yield request
+        if isinstance(outcome, Lost):
+            raise answers.lost(request, outcome, safe=call.safe)
+        if outcome is None:
+            raise ProtocolError("the transport gave no outcome", method=call.method, path=call.path)
+        return answers.judge(request, outcome, safe=call.safe)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    method: str
+    path: str
+    user: str
+    body: Mapping[str, Any] | None
+    repeatable: bool
+    safe: bool
+
+
+def checked(pattern: re.Pattern[str], text: str, what: str) -> str:
+    """`text` if all of it matches; it goes into a header, a path or a host list. Raises InvalidRequest."""
+    if not isinstance(text, str) or not pattern.fullmatch(text):
+        raise InvalidRequest(f"{text!r:.80} is not a {what}")
+    return text
+
+
+def refuse_nul(value: Any, where: str = "") -> None:
+    """Slurm reads C strings: a NUL would silently cut one short. Raises InvalidRequest."""
+    if isinstance(value, str):
+        if "\0" in value:
+            raise InvalidRequest(f"{where or 'text'} holds a NUL character")
+    elif isinstance(value, Mapping):
+        for field, inner in value.items():
+            refuse_nul(field, where)
+            refuse_nul(inner, f"{where}.{field}" if where else str(field))
+    elif isinstance(value, (list, tuple)):
+        for index, inner in enumerate(value):
+            refuse_nul(inner, f"{where}[{index}]")
+
+
+def _the_one(found: list[T], names: list[Any], wanted: Any, path: str) -> T:
+    """The entry that was asked for. An answer with other entries only is as good as none."""
+    if wanted not in names:
+        raise NotFound(f"slurmctld answered without {wanted}", method="GET", path=path)
+    return found[names.index(wanted)]
+
+
+def _status_errors(payload: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """The errors that a DELETE hides in `status`, next to an empty `errors`."""
+    for entry in payload.get("status") or []:
+        error = (entry.get("error") if isinstance(entry, dict) else None) or {}
+        number = error.get("code") or 0
+        if isinstance(number, int) and number:
+            yield number, str(error.get("message") or error.get("string") or "an error without a text")
+
+
+def _release(payload: Mapping[str, Any]) -> str:
+    meta = payload.get("meta")
+    slurm = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
+    return str(slurm.get("release") or "") if isinstance(slurm, dict) else ""

@@ -80,7 +80,7 @@ def flatten(schema: Raw, definitions: Raw | None = None) -> Raw:
     """A structural schema out of pydantic's: references inlined, `X or null` as X, what Kubernetes refuses dropped."""
     definitions = schema.get("$defs", {}) if definitions is None else definitions
     if "$ref" in schema:
-        target = definitions[schema["$ref"].rsplit("/", 1)[1]]
+        target: Raw = definitions[schema["$ref"].rsplit("/", 1)[1]]
         schema = target | {key: value for key, value in schema.items() if key != "$ref"}
     if "allOf" in schema and len(schema["allOf"]) == 1:
         schema = schema["allOf"][0] | {key: value for key, value in schema.items() if key != "allOf"}
@@ -102,7 +102,8 @@ def _without_null(schema: Raw) -> Raw:
     options = [one for one in schema["anyOf"] if one.get("type") != "null"]
     if len(options) != 1:
         raise ValueError(f"a union can't be a structural schema: {schema}")
-    return options[0] | {key: value for key, value in schema.items() if key != "anyOf"}
+    only: Raw = options[0]
+    return only | {key: value for key, value in schema.items() if key != "anyOf"}
 
 
 def _without_nulls(value: Any) -> Any:

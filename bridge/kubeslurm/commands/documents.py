@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import click
 import yaml
 
 from kubeslurm.api.base import Resource
@@ -29,7 +29,7 @@ def read(paths: Sequence[str]) -> list[Mapping[str, Any]]:
 
 def _documents(path: str) -> Iterator[Mapping[str, Any]]:
     try:
-        text = click.get_text_stream("stdin").read(MAX_BYTES) if path == "-" else Path(path).read_text("utf-8")
+        text = sys.stdin.read(MAX_BYTES) if path == "-" else Path(path).read_text("utf-8")
         documents = list(yaml.safe_load_all(text))
     except (OSError, UnicodeDecodeError) as error:
         raise BridgeError(f"{path}: {error}") from None

@@ -1,0 +1,105 @@
+"""The batch script of a plan: header, rendezvous, one srun.
+
+Pure. What always holds: no user's text stands before the first command or outside quotes; user variables reach only the
+tasks, never the batch shell or srun; the script fails with a clear message where it can't do what it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from kubeslurm.directives import LOG_DIR, options
+from kubeslurm.errors import InvalidObject
+from kubeslurm.expansion import shell
+from kubeslurm.plans import JobPlan, Launcher
+
+MAX_TASK_BYTES: Final = 120_000
+"""Linux takes no single argument of more than 128 KiB."""
+
+_RENDEZVOUS: Final = """\
+set -u
+fail() { echo "kubeslurm: $1" >&2; exit 1; }
+
+# Where the ranks meet: the first node. Its name where names resolve, else the address that Slurm knows.
+first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+[ -n "$first" ] || fail "no first node in SLURM_JOB_NODELIST=$SLURM_JOB_NODELIST"
+MASTER_ADDR=$first
+if ! getent hosts "$first" > /dev/null; then
+  MASTER_ADDR=$(scontrol getaddrs "$first" | sed -n 's/^[^:]*: \\(.*\\):[0-9]*$/\\1/p' | head -n 1)
+fi
+[ -n "$MASTER_ADDR" ] || fail "no address of node $first"
+"""
+
+
+def write_script(plan: JobPlan) -> str:
+    """The whole script."""
+    header = "\n".join(["#!/bin/bash", *(option.line for option in options(plan))])
+    task = _task(plan)
+    if len(task.encode()) > MAX_TASK_BYTES:
+        role = plan.roles[0].name
+        path = f"spec.pytorchReplicaSpecs.{role}.template.spec.containers[0]"
+        raise InvalidObject(path, f"command, args and env are larger than {MAX_TASK_BYTES} bytes together")
+    # a delimiter made of the text's own hash can't stand in the text
+    end = f"TASK_{hashlib.sha256(task.encode()).hexdigest()[:24]}"
+    heredoc = f"IFS= read -r -d '' task <<'{end}' || true\n{task}{end}"
+    return "\n".join([header, "", _RENDEZVOUS + _port(plan), heredoc, "", _srun(plan), ""])
+
+
+def _port(plan: JobPlan) -> str:
+    port = str(plan.port) if plan.port else "$((20000 + SLURM_JOB_ID % 20000))"
+    return f"MASTER_PORT={port}\nexport MASTER_ADDR MASTER_PORT\n"
+
+
+def _srun(plan: JobPlan) -> str:
+    flags = [
+        f"--nodes={plan.nodes}",
+        f"--ntasks={plan.tasks}",
+        f"--ntasks-per-node={plan.tasks_per_node}",
+        *([f"--cpus-per-task={plan.cpus_per_task}"] if plan.cpus_per_task is not None else []),
+        *([f"--gres=gpu:{plan.gpus_per_node}", "--gpu-bind=none"] if plan.gpus_per_node else []),
+        "--distribution=block",
+        "--kill-on-bad-exit=1",
+        f"--mpi={plan.mpi}",
+        f"--output={LOG_DIR}/%t.out",
+    ]
+    return "exec srun " + " ".join(flags) + ' \\\n  /bin/bash -c "$task"'
+
+
+def _task(plan: JobPlan) -> str:
+    """What each task runs: its place in the gang, its directory, its program."""
+    lines = [*_place(plan), *_directory(plan)]
+    assignments = [f"{name}={shell(value)}" for name, value in plan.environment]
+    words = [shell(word) for word in plan.argv]
+    scrub = _SCRUB if plan.launcher is Launcher.POD else []
+    threads = [] if any(name == "OMP_NUM_THREADS" for name, _ in plan.environment) else _threads(plan)
+    return "\n".join([*lines, *threads, *scrub, " \\\n  ".join(["exec env", *assignments, *words]), ""])
+
+
+_SCRUB: Final = ['for name in ${!SLURM_@} ${!SRUN_@} ${!PMI_@} ${!PMIX_@}; do unset "$name"; done']
+"""Programs that start their own processes must not take themselves for a Slurm task."""
+
+
+def _place(plan: JobPlan) -> list[str]:
+    if plan.launcher is Launcher.RANK:
+        return [
+            "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID",
+            f"export LOCAL_WORLD_SIZE={plan.tasks_per_node} NODE_RANK=$SLURM_NODEID GROUP_RANK=$SLURM_NODEID",
+        ]
+    return [
+        "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS PET_NODE_RANK=$SLURM_PROCID",
+        "export PET_MASTER_ADDR=$MASTER_ADDR PET_MASTER_PORT=$MASTER_PORT",
+    ]
+
+
+def _threads(plan: JobPlan) -> list[str]:
+    if plan.launcher is not Launcher.RANK:
+        return []
+    return [f"export OMP_NUM_THREADS={plan.cpus_per_task or 1}"]
+
+
+def _directory(plan: JobPlan) -> list[str]:
+    if plan.workdir is None:
+        return []
+    where = shell((plan.workdir,))
+    return [f'cd -- {where} || {{ echo "kubeslurm: no directory {plan.workdir} on $(hostname)" >&2; exit 126; }}']

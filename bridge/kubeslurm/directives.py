@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubeslurm import times
 from kubeslurm.plans import JobPlan
-from slurmrest import INFINITE, write_number
+from slurmrest import INFINITE, number
 
 LOG_DIR: Final = "/var/log/jobs/%j"
 
@@ -50,9 +50,9 @@ def _options(plan: JobPlan) -> Iterator[Option]:
     if plan.cpus_per_task is not None:
         yield Option("cpus-per-task", str(plan.cpus_per_task), {"cpus_per_task": plan.cpus_per_task})
     if plan.memory_mib is not None:
-        yield Option("mem", memory(plan.memory_mib), {"memory_per_node": write_number(plan.memory_mib)})
+        yield Option("mem", memory(plan.memory_mib), {"memory_per_node": number(plan.memory_mib)})
     limit = INFINITE if plan.time_minutes is None else plan.time_minutes
-    yield Option("time", times.format_minutes(plan.time_minutes), {"time_limit": write_number(limit)})
+    yield Option("time", times.format_minutes(plan.time_minutes), {"time_limit": number(limit)})
     directory = plan.workdir or "/"
     yield Option("chdir", directory, {"current_working_directory": directory})
     output = f"{LOG_DIR}/batch.out"

@@ -88,11 +88,10 @@ class CreatePods:
 
 
 @dataclass(frozen=True, slots=True)
-class PatchPod:
-    """A mirror pod's status."""
+class PatchPods:
+    """Statuses of mirror pods, by the pods' names."""
 
-    pod: str
-    status: Raw
+    statuses: Mapping[str, Raw]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ JobAction = (
     | PatchStatus
     | Annotate
     | CreatePods
-    | PatchPod
+    | PatchPods
     | DeletePods
     | Event
 )
@@ -339,12 +338,19 @@ def _mirror(snapshot: JobSnapshot, draft: _Draft) -> None:
     missing = tuple(one for one in members if one.pod not in snapshot.pods)
     if missing and not training.finished(snapshot.raw.get("status") or {}):
         draft.actions.append(CreatePods(missing))
-    for one in members:
-        current = snapshot.pods.get(one.pod)
-        host = snapshot.hosts[one.place] if one.place < len(snapshot.hosts) else ""
-        wanted = mirror.status(plan, one, job, host)
-        if current is not None and wanted is not None and not mirror.same(wanted, current.get("status") or {}):
-            draft.actions.append(PatchPod(one.pod, wanted))
+    statuses = {one.pod: status for one in members if (status := _pod_status(snapshot, plan, one, job)) is not None}
+    if statuses:
+        draft.actions.append(PatchPods(statuses))
+
+
+def _pod_status(snapshot: JobSnapshot, plan: JobPlan, replica: mirror.Replica, job: Job) -> Raw | None:
+    """What the replica's pod should say, None when it does or when there is no such pod."""
+    current = snapshot.pods.get(replica.pod)
+    host = snapshot.hosts[replica.place] if replica.place < len(snapshot.hosts) else ""
+    wanted = mirror.status(plan, replica, job, host)
+    if current is None or wanted is None or mirror.same(wanted, current.get("status") or {}):
+        return None
+    return wanted
 
 
 def _label(plan: JobPlan) -> str:
@@ -357,3 +363,13 @@ def _counts(plan: JobPlan) -> dict[str, int]:
 
 def _count(plan: JobPlan, draft: _Draft, counter: str | None) -> None:
     draft.status["replicaStatuses"] = training.replica_statuses(_label(plan), _counts(plan), counter)
+
+
+def refused(raw: Mapping[str, Any], plan: JobPlan, why: str, now: datetime | None = None) -> Raw:
+    """The status of a job that slurmctld would not take: Failed, with Slurm's words."""
+    moment = now or datetime.now(UTC)
+    draft = _Draft(dict(raw.get("status") or {}))
+    message = f"PyTorchJob {plan.name} is failed because Slurm refused it: {why}"
+    draft.condition(training.FAILED, "SlurmSubmitFailed", message, moment)
+    draft.status["completionTime"] = rfc3339(moment)
+    return draft.status

@@ -240,6 +240,19 @@ def _text(error: BaseException) -> str:
     return f"{type(error).__name__} {error}".strip()
 
 
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Raw:
+    """The JSON merge patch (RFC 7386) that makes `new` of `old`."""
+    patch: Raw = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, Mapping) and isinstance(before, Mapping):
+            if inner := merge_patch(before, value):
+                patch[key] = inner
+        elif key not in old or before != value:
+            patch[key] = value
+    return patch
+
+
 def owner(raw: Mapping[str, Any], *, controller: bool = True) -> Raw:
     """An ownerReference to the object."""
     meta = raw["metadata"]

@@ -312,8 +312,9 @@ class PoolLoop:
 
     async def _patch_status(self, kind: api.Kind, raw: Raw, status: Raw) -> None:
         if status != (raw.get("status") or {}):
-            meta = raw["metadata"]
-            answer = await self._kube.patch(kind, meta["namespace"], meta["name"], {"status": status}, status=True)
+            answer = await self._kube.patch(
+                kind, *Key.of(raw), {"status": api.merge_patch(raw.get("status") or {}, status)}, status=True
+            )
             self._store.put(kind, answer)
 
 

@@ -65,7 +65,7 @@ def _watch(handlers: kopf.OperatorRegistry, kind: Kind, box: dict[str, Engine]) 
     api = kind.api if "/" in kind.api else f"/{kind.api}"
     group, version = api.rsplit("/", 1)
 
-    @kopf.on.event(group, version, kind.plural, registry=handlers, id=f"store-{kind.plural}")  # type: ignore[arg-type]
+    @kopf.on.event(group, version, kind.plural, registry=handlers, id=f"store-{kind.plural}")
     async def store(event: kopf.RawEvent, **_: Any) -> None:
         raw = dict(event["object"])
         if event["type"] == "DELETED":

@@ -1,0 +1,280 @@
+"""The job loop: one turn for each PyTorchJob whose object, Slurm job or mirror pods changed.
+
+One for all clusters, made by the engine. A turn reads what is so, asks `kubeslurm.jobs` what to do, and does it. What
+always holds: two turns of one job never run at once; a turn that fails is taken again later and hurts no other; Slurm is
+asked for a job's details only when its state changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from kubeslurm import jobs, names, ownership, tenants
+from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.api.pytorchjob import PyTorchJob
+from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.errors import InvalidObject
+from kubeslurm.plans import JobPlan
+from kubeslurm.readers.pytorch import read_pytorchjob
+from kubeslurm_operator.events import Events
+from kubeslurm_operator.job_actions import JobActions
+from kubeslurm_operator.kube import DEPLOYMENT, NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
+from kubeslurm_operator.slurm import Snapshot
+from kubeslurm_operator.store import Key, Store
+from slurmrest import Job, JobStates, NotFound, SlurmError
+from slurmrest.hostlists import expand
+
+if TYPE_CHECKING:
+    from kubeslurm_operator.runtimes import Runtime
+
+LOG = logging.getLogger(__name__)
+
+AT_ONCE = 16
+RETRY_SECONDS = 2.0
+RIVAL_LABELS = "control-plane=kubeflow-training-operator"
+RIVAL_SECONDS = 60.0
+
+
+@dataclass
+class Track:
+    """A submitted job: where it is, and the last details that Slurm gave of it."""
+
+    cluster: Key
+    job_id: int
+    job: Job | None = None
+    states: JobStates | None = None
+
+    @property
+    def running(self) -> bool:
+        """May it still change?"""
+        return self.job is None or not self.job.states.finished
+
+
+class JobLoop:
+    """See the module."""
+
+    def __init__(self, kube: Kube, store: Store, events: Events, runtimes: Mapping[Key, Runtime]) -> None:
+        self._kube = kube
+        self._store = store
+        self._events = events
+        self._runtimes = runtimes
+        self._actions = JobActions(kube, store, events)
+        self._dirty: set[Key] = set()
+        self._busy: set[Key] = set()
+        self._tracks: dict[Key, Track] = {}
+        self._wake = asyncio.Event()
+        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._turns: set[asyncio.Task[None]] = set()
+        self._rival = False
+
+    def mark(self, key: Key) -> None:
+        """This job needs a turn."""
+        self._dirty.add(key)
+        self._wake.set()
+
+    def changed(self, kind: Kind, raw: Raw) -> None:
+        """An object in the store changed."""
+        if kind is PYTORCH_JOB:
+            self.mark(Key.of(raw))
+        elif kind is POD and names.LABEL_VIRTUAL in (raw["metadata"].get("labels") or {}):
+            for owner in raw["metadata"].get("ownerReferences") or ():
+                self.mark(Key(raw["metadata"]["namespace"], owner["name"]))
+        elif kind in (SLURM_CLUSTER, NODE_SET):
+            for job in self._store.all(PYTORCH_JOB):
+                if jobs.job_id_of(job) is None:
+                    self.mark(Key.of(job))
+
+    def observed(self, cluster: Key, before: Snapshot, now: Snapshot) -> None:
+        """Slurm answered, or stopped answering: which of our jobs does that concern?"""
+        known = now.jobs or {}
+        for key, track in self._tracks.items():
+            if track.cluster == cluster and (
+                now.reachable != before.reachable or known.get(track.job_id) != track.states
+            ):
+                self.mark(key)
+        if now.reachable and not before.reachable:
+            for raw in self._store.all(PYTORCH_JOB):
+                self.mark(Key.of(raw))
+
+    def active(self, cluster: Key) -> bool:
+        """Is a job of ours under way there?"""
+        return any(track.cluster == cluster and track.running for track in self._tracks.values())
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        watcher = asyncio.create_task(self._watch_rival(), name="rival")
+        self._dirty |= {Key.of(raw) for raw in self._store.all(PYTORCH_JOB)}
+        try:
+            while True:
+                self._wake.clear()
+                for key in sorted(self._dirty - self._busy):
+                    self._begin(key)
+                await self._wake.wait()
+        finally:
+            for task in (watcher, *self._turns):
+                task.cancel()
+
+    def _begin(self, key: Key) -> None:
+        self._dirty.discard(key)
+        self._busy.add(key)
+        turn = asyncio.create_task(self._turn(key), name=f"job {key}")
+        self._turns.add(turn)
+        turn.add_done_callback(self._turns.discard)
+
+    async def _turn(self, key: Key) -> None:
+        again: float | None = None
+        try:
+            async with self._gate:
+                again = await self._reconcile(key)
+        except (KubeError, SlurmError) as error:
+            LOG.warning("job %s: %s", key, error)
+            again = RETRY_SECONDS
+        except Exception:
+            LOG.exception("job %s: its turn failed; again later", key)
+            again = 15 * RETRY_SECONDS
+        finally:
+            self._busy.discard(key)
+            if key in self._dirty:
+                self._wake.set()
+        if again is not None:
+            asyncio.get_running_loop().call_later(again, self.mark, key)
+
+    async def _reconcile(self, key: Key) -> float | None:
+        raw = self._store.get(PYTORCH_JOB, key)
+        if raw is None:
+            self._tracks.pop(key, None)
+            return None
+        runtime = self._runtime_of(raw)
+        if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=self._rival) and not _held(raw):
+            return None
+        plan, refusal = self._plan(raw, runtime)
+        slurm = await self._slurm(key, raw, runtime, plan)
+        snapshot = jobs.JobSnapshot(
+            raw=raw,
+            plan=plan,
+            refusal=refusal,
+            slurm=slurm,
+            hosts=expand(slurm.nodes) if isinstance(slurm, Job) else (),
+            pods=self._pods(key),
+            now=datetime.now(UTC),
+        )
+        decision = jobs.decide_job(snapshot)
+        for action in decision.actions:
+            job_id = await self._actions.carry_out(action, raw, plan, slurm, runtime)
+            if job_id is not None and runtime is not None:
+                self._tracks[key] = Track(runtime.key, job_id)
+                self.mark(key)
+        return decision.retry_after
+
+    def _runtime_of(self, raw: Mapping[str, Any]) -> Runtime | None:
+        """The cluster that the job went to, or that its namespace is a tenant of."""
+        noted = (raw["metadata"].get("annotations") or {}).get(names.ANNOTATION_CLUSTER, "")
+        if "/" in noted and jobs.job_id_of(raw) is not None:
+            return self._runtimes.get(Key(*noted.split("/", 1)))
+        for key in sorted(self._runtimes):
+            cluster = self._cluster(key)
+            if cluster and tenants.find(cluster, raw["metadata"]["namespace"]):
+                return self._runtimes[key]
+        return None
+
+    def _cluster(self, key: Key) -> SlurmCluster | None:
+        raw = self._store.get(SLURM_CLUSTER, key)
+        try:
+            return SlurmCluster.parse(raw) if raw else None
+        except InvalidObject:
+            return None  # the pool loop says so on the cluster itself
+
+    def _plan(self, raw: Raw, runtime: Runtime | None) -> tuple[JobPlan | None, InvalidObject | None]:
+        try:
+            job = PyTorchJob.parse(raw)
+            if runtime is None:
+                namespace = raw["metadata"]["namespace"]
+                raise InvalidObject(
+                    "metadata.namespace", f"no SlurmCluster has a tenant that names namespace {namespace!r}"
+                )
+            cluster = self._cluster(runtime.key)
+            if cluster is None:
+                return None, InvalidObject("metadata.namespace", f"SlurmCluster {runtime.key} is not valid")
+            return read_pytorchjob(job, cluster, self._nodesets(runtime.key), attempt=jobs.attempt_of(raw)), None
+        except InvalidObject as error:
+            return None, error
+
+    def _nodesets(self, cluster: Key) -> list[NodeSet]:
+        found = []
+        for raw in self._store.all(NODE_SET):
+            here = raw["metadata"]["namespace"] == cluster.namespace
+            if here and (raw.get("spec") or {}).get("clusterRef", {}).get("name") == cluster.name:
+                try:
+                    found.append(NodeSet.parse(raw))
+                except InvalidObject:
+                    continue  # the pool loop says so on the NodeSet itself
+        return found
+
+    async def _slurm(self, key: Key, raw: Raw, runtime: Runtime | None, plan: JobPlan | None) -> Job | jobs.Slurm:
+        """What Slurm says of the job; asked for details only when the state changed."""
+        job_id = jobs.job_id_of(raw)
+        deleting = bool(raw["metadata"].get("deletionTimestamp"))
+        if runtime is None:
+            return jobs.Slurm.ABSENT if job_id is not None else jobs.Slurm.NOT_SUBMITTED
+        slurm, snapshot = runtime.slurm, runtime.snapshot
+        if job_id is None:
+            if not deleting:
+                return jobs.Slurm.NOT_SUBMITTED if snapshot.reachable else jobs.Slurm.UNREACHABLE
+            # submitted, perhaps, by a process of ours that died before it could note the id
+            if slurm is None or not snapshot.reachable:
+                return jobs.Slurm.UNREACHABLE
+            found = await slurm.find(f"{raw['metadata']['uid']}/{jobs.attempt_of(raw)}")
+            return found or jobs.Slurm.NOT_SUBMITTED
+        track = self._tracks.get(key)
+        if track is None or track.job_id != job_id:
+            track = self._tracks[key] = Track(runtime.key, job_id)
+        if slurm is None or snapshot.jobs is None:
+            return jobs.Slurm.UNREACHABLE
+        return await self._details(track, runtime, snapshot)
+
+    async def _details(self, track: Track, runtime: Runtime, snapshot: Snapshot) -> Job | jobs.Slurm:
+        states = (snapshot.jobs or {}).get(track.job_id)
+        if track.job is not None and states == track.states:
+            return track.job
+        if runtime.slurm is None:
+            return jobs.Slurm.UNREACHABLE
+        try:
+            track.job = await runtime.slurm.job(track.job_id)
+        except NotFound:
+            if track.job is not None and track.job.states.finished:
+                return track.job
+            return jobs.Slurm.ABSENT
+        track.states = states
+        return track.job
+
+    def _pods(self, key: Key) -> dict[str, Raw]:
+        uid = (self._store.get(PYTORCH_JOB, key) or {"metadata": {}})["metadata"].get("uid")
+        return {
+            raw["metadata"]["name"]: raw
+            for raw in self._store.all(POD)
+            if raw["metadata"]["namespace"] == key.namespace
+            and any(owner["uid"] == uid for owner in raw["metadata"].get("ownerReferences") or ())
+        }
+
+    async def _watch_rival(self) -> None:
+        """A training operator beside us owns the jobs that name no manager: never race it."""
+        while True:
+            try:
+                found = await self._kube.list(DEPLOYMENT, labels=RIVAL_LABELS)
+                if bool(found) != self._rival:
+                    self._rival = bool(found)
+                    LOG.info("a training operator runs here: %s", self._rival)
+            except KubeError as error:
+                LOG.warning("looking for a training operator: %s", error)
+            await asyncio.sleep(RIVAL_SECONDS)
+
+
+def _held(raw: Mapping[str, Any]) -> bool:
+    """Do we still have something to clean up behind it?"""
+    meta = raw["metadata"]
+    return bool(meta.get("deletionTimestamp")) and names.FINALIZER in (meta.get("finalizers") or ())

@@ -231,8 +231,12 @@ def _deployment(cluster: SlurmCluster) -> Raw:
                 "image": cluster.spec.controller.managed.image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["slurmrestd", "-s", "slurmctld", "-a", "rest_auth/jwt", f"0.0.0.0:{RESTD_PORT}"],
-                # without it slurmrestd would speak to slurmctld with a key that it does not have
-                "env": [{"name": "SLURM_JWT", "value": "daemon"}],
+                "env": [
+                    # without it slurmrestd would speak to slurmctld with a key that it does not have
+                    {"name": "SLURM_JWT", "value": "daemon"},
+                    # a namespace of its own takes a capability, and the pod is one already
+                    {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_sysv,disable_unshare_files"},
+                ],
                 "ports": [{"name": "slurmrestd", "containerPort": RESTD_PORT}],
                 "readinessProbe": _tcp_probe(RESTD_PORT),
                 "volumeMounts": [

@@ -14,6 +14,7 @@ import sys
 
 import kopf
 
+from kubeslurm import names
 from kubeslurm_operator import watches
 from kubeslurm_operator.engine import Engine
 from kubeslurm_operator.kube import Kube
@@ -34,6 +35,7 @@ def main() -> None:
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     for chatty in ("httpx", "httpcore", "kopf.objects", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    os.environ.setdefault("LOGNAME", names.MANAGER)  # kopf asks for a user name, which the pod's uid has not
     kopf.run(
         registry=watches.registry(connect),
         standalone=True,

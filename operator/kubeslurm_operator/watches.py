@@ -28,7 +28,7 @@ EventHandler = Callable[..., Awaitable[None]]
 def configure(settings: kopf.OperatorSettings) -> None:
     """Time-outs, selectors and names; see docs/architecture.md for why one replica needs no peering."""
     settings.peering.standalone = True
-    settings.persistence.finalizer = names.FINALIZER
+    settings.persistence.finalizer = f"{names.GROUP}/kopf"  # never set; ours would be taken away by kopf
     settings.posting.enabled = False
     settings.networking.connect_timeout, settings.networking.request_timeout = 10, 30
     settings.watching.connect_timeout, settings.watching.server_timeout = 10, 300
@@ -41,6 +41,10 @@ def registry(connect: Callable[[], Awaitable[Engine]]) -> kopf.OperatorRegistry:
     """The handlers. `connect` makes the engine once kopf's loop runs."""
     handlers = kopf.OperatorRegistry()
     box: dict[str, Engine] = {}
+
+    @kopf.on.login(registry=handlers)
+    def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
+        return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
     @kopf.on.startup(registry=handlers)
     async def start(settings: kopf.OperatorSettings, **_: Any) -> None:

@@ -29,8 +29,11 @@ ALREADY_DONE: Final = 2021
 _AUTHENTICATION: Final = frozenset({1007, 5005, 6007})
 _DENIED: Final = frozenset({2002, 2010, 2052, 2103})
 _NOT_FOUND: Final = frozenset({2017, 2018})
-_NOT_SENT: Final = frozenset({1001, 2027})  # could not connect to slurmctld; slurmctld is a standby
-_NO_ANSWER: Final = frozenset({1002, 1003, 1004, 5004})  # slurmrestd lost slurmctld in the middle
+_NOT_SENT: Final = frozenset({1001, 1800, 1804, 2027})  # no connection to slurmctld; it is busy or a standby
+_NO_ANSWER: Final = frozenset({1002, 1003, 1004, 1801, 1802, 1803, 5004})  # slurmctld got lost in the middle
+_FIRST_NUMBER: Final = 1000
+"""Slurm's own numbers begin here. Smaller ones are slurmrestd's errno or -1: with slurmctld down, 24.11 answers
+`jobs/state/` with -1 and a cancel with EPERM. They tell of trouble on the way, never of a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +70,13 @@ def lost(request: Request, outcome: Lost, *, safe: bool) -> SlurmError:
 def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmError:
     """The error that Slurm's error number stands for."""
     where = {"method": request.method, "path": request.path}
-    if number in _NO_ANSWER and not safe:
-        return Ambiguous(text, **where)
+    if number in _NO_ANSWER or (number and number < _FIRST_NUMBER):
+        return (Unavailable if safe else Ambiguous)(text, **where)
     kinds: tuple[tuple[frozenset[int], type[SlurmError]], ...] = (
         (_AUTHENTICATION, Authentication),
         (_DENIED, PermissionDenied),
         (_NOT_FOUND, NotFound),
-        (_NOT_SENT | _NO_ANSWER, Unavailable),
+        (_NOT_SENT, Unavailable),
     )
     for numbers, kind in kinds:
         if number in numbers:
@@ -121,7 +124,8 @@ def _without_json(request: Request, response: Response, *, safe: bool) -> SlurmE
         if not safe:
             return Ambiguous(text, **where)
         return (Unavailable if response.status >= 500 else ProtocolError)(text, **where)
-    return InvalidRequest(f"status {response.status}: {response.body[:200].decode('ascii', 'replace')}", **where)
+    text = f"status {response.status}: {response.body[:200].decode('ascii', 'replace')}"
+    return InvalidRequest(text, method=request.method, path=request.path)
 
 
 def _warning(entry: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +22,7 @@ from slurmrest.errors import (
     Authentication,
     InvalidRequest,
     NotFound,
+    PermissionDenied,
     ProtocolError,
     Unavailable,
     Unsupported,
@@ -35,6 +37,7 @@ USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}\$?")
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 STATE_WORD: Final = re.compile(r"[A-Z_]{1,40}")
 SIGNAL: Final = re.compile(r"[A-Z0-9]{1,12}")
+_ADMINISTRATORS: Final = frozenset({"root", "slurm"})
 _SPECIFICATION: Final = "/openapi/v3"
 
 
@@ -42,6 +45,7 @@ class Core:
     """The calls. Holds the negotiated version, the release last seen, and nothing else that changes."""
 
     def __init__(self, tokens: TokenSource, user: str, version: str | None, timeouts: Timeouts) -> None:
+        self._clock = time.monotonic
         self.tokens = tokens
         self.user = checked(USER, user, "user name")
         self.timeouts = timeouts
@@ -120,13 +124,22 @@ class Core:
     def cancel(self, job_id: int, signal: str | int | None, user: str | None) -> Steps[None]:
         """Cancel or signal a job. One that has already ended is no error."""
         tail = f"job/{int(job_id)}"
+        path = (yield from self._adapt()).path(tail)
+        who = checked(USER, self.user if user is None else user, "user name")
+        if who not in _ADMINISTRATORS:
+            yield from self._refuse_stranger(job_id, who, path)
         if signal is not None:
             tail += f"?signal={checked(SIGNAL, str(signal).upper(), 'signal')}"
-        answer = yield from self.call("DELETE", tail, user=user, repeatable=signal is None)
-        request = Request("DELETE", f"job/{int(job_id)}")
+        answer = yield from self.call("DELETE", tail, user=who, repeatable=signal is None)
         for number, text in _status_errors(answer.payload):
             if number != answers.ALREADY_DONE:
-                raise answers.refusal(request, number, text, safe=False)
+                raise answers.refusal(Request("DELETE", path), number, text, safe=False)
+
+    def _refuse_stranger(self, job_id: int, user: str, path: str) -> Steps[None]:
+        """slurmctld 24.11.5 never answers anybody again once it has refused a DELETE: don't let it come to that."""
+        job = yield from self.job(job_id)
+        if job.user_name != user:
+            raise PermissionDenied(f"the job is not {user}'s", method="DELETE", path=path)
 
     def reconfigure(self) -> Steps[None]:
         """Have slurmctld, and through it each slurmd, read its configuration again."""
@@ -165,12 +178,14 @@ class Core:
         return self._adapter
 
     def _try(self, call: _Call) -> Steps[Answer]:
-        """The call, again after a failure that another try may mend."""
+        """The call, again after a quick failure that another try may mend. A slow one has cost enough already."""
+        started = self._clock()
         for attempt in range(self.timeouts.retries):
             try:
                 return (yield from self._once(call))
             except (Unavailable, Ambiguous) as error:
-                if isinstance(error, Ambiguous) and not call.repeatable:
+                hopeless = isinstance(error, Ambiguous) and not call.repeatable
+                if hopeless or self._clock() - started > self.timeouts.patience:
                     raise
             pause = self.timeouts.pause * 2**attempt
             yield Pause(pause + random.uniform(0, pause / 2))  # noqa: S311 - jitter, not a secret

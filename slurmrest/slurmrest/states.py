@@ -167,14 +167,14 @@ def _words(words: Iterable[str] | str) -> frozenset[str]:
 def _node_states(words: frozenset[str]) -> NodeStates:
     base = _base(words, _NODE_BASES, NodeBase.UNKNOWN)
     flags = frozenset(_NODE_FLAGS[word] for word in words if word in _NODE_FLAGS)
-    return NodeStates(base, flags, words - _NODE_FLAGS.keys() - {base.value, NodeBase.UNKNOWN.value})
+    return NodeStates(base, flags, words.difference(_NODE_FLAGS, (base, NodeBase.UNKNOWN)))
 
 
 @lru_cache(maxsize=1024)
 def _job_states(words: frozenset[str]) -> JobStates:
     base = _base(words, _JOB_BASES, JobBase.UNKNOWN)
     flags = frozenset(_JOB_FLAGS[word] for word in words if word in _JOB_FLAGS)
-    return JobStates(base, flags, words - _JOB_FLAGS.keys() - {base.value, JobBase.UNKNOWN.value})
+    return JobStates(base, flags, words.difference(_JOB_FLAGS, (base, JobBase.UNKNOWN)))
 
 
 def _base(words: frozenset[str], known: dict[str, _Word], unknown: _Word) -> _Word:

@@ -118,7 +118,10 @@ class Submitter:
 
     def _look(self, key: str, user: str, error: Ambiguous) -> Steps[Submission]:
         """The answer to a POST was lost: the job may show up in a moment."""
+        started = self._clock()
         for seconds in self._core.timeouts.looks:
+            if self._clock() - started > self._core.timeouts.settle:
+                break
             yield Pause(seconds)
             try:
                 found = yield from self.find(key, user)

@@ -7,15 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """All in seconds but the counts. A call ends after `(retries + 1) * total` at the latest, plus its pauses."""
+    """All in seconds but the counts. A call ends after `patience + 2 * total` at the latest, plus its pauses.
+
+    `read` is above slurmrestd's own patience with slurmctld (MessageTimeout, 10 s), so that its words are heard: with
+    slurmctld down it says so after 9 s.
+    """
 
     connect: float = 3.0
-    read: float = 30.0
+    read: float = 20.0
     """Silence inside one answer."""
     total: float = 60.0
     """One request with its whole answer."""
     retries: int = 2
-    """Further tries of a request that is safe to repeat."""
+    """Further tries of a request that is safe to repeat ..."""
+    patience: float = 3.0
+    """... as long as the call isn't older than this."""
     pause: float = 0.1
     """Before the first of them; doubled each time, and up to half of it added by chance."""
     settle: float = 10.0

@@ -21,13 +21,10 @@ _RENDEZVOUS: Final = """\
 set -u
 fail() { echo "kubeslurm: $1" >&2; exit 1; }
 
-# Where the ranks meet: the first node. Its name where names resolve, else the address that Slurm knows.
+# Where the ranks meet: the first node, by the address that Slurm knows. Its name may mean nothing on the other nodes.
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 [ -n "$first" ] || fail "no first node in SLURM_JOB_NODELIST=$SLURM_JOB_NODELIST"
-MASTER_ADDR=$first
-if ! getent hosts "$first" > /dev/null; then
-  MASTER_ADDR=$(scontrol getaddrs "$first" | sed -n 's/^[^:]*: \\(.*\\):[0-9]*$/\\1/p' | head -n 1)
-fi
+MASTER_ADDR=$(scontrol getaddrs "$first" | sed -n 's/^[^:]*: \\(.*\\):[0-9]*$/\\1/p' | head -n 1)
 [ -n "$MASTER_ADDR" ] || fail "no address of node $first"
 """
 

@@ -54,7 +54,7 @@ class JobActions:
                 await runtime.slurm.cancel(job_id)
                 runtime.poke()
             case jobs.PatchStatus(status):
-                self._store.put(PYTORCH_JOB, await self._kube.patch(PYTORCH_JOB, *key, {"status": status}, status=True))
+                await self._patch_status(raw, status)
             case jobs.Annotate(annotations):
                 await self._annotate(key, dict(annotations))
             case jobs.CreatePods(replicas) if plan and runtime and isinstance(slurm, Job):

@@ -19,6 +19,11 @@ from slurmrest import JobBase, JobStates, Node, NodeBase, NodeFlag
 Raw = dict[str, Any]
 
 _BAD = frozenset({NodeFlag.NOT_RESPONDING, NodeFlag.INVALID_REG})
+_NOT_UP = frozenset(
+    {NodeFlag.POWERED_DOWN, NodeFlag.POWERING_DOWN, NodeFlag.POWERING_UP, NodeFlag.POWER_UP, NodeFlag.POWER_DOWN}
+)
+"""How Slurm shows a CLOUD node that has not registered yet. (The start time of slurmd says less: a reconfigure moves it.)"""
+
 _OUT = frozenset({NodeFlag.DRAIN, NodeFlag.FAIL})
 
 
@@ -35,19 +40,24 @@ class Counts:
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Counts:
         """Count them; each node in one place, the worst that is true of it."""
-        tally = {"idle": 0, "allocated": 0, "drained": 0, "down": 0}
-        registered = 0
-        for node in nodes:
-            tally[_place(node)] += 1
-            registered += node.slurmd_start_time is not None and not _BAD & node.states.flags
-        return cls(registered=registered, **tally)
+        places = [_place(node) for node in nodes]
+        return cls(
+            registered=sum(place is not None for place in places) - places.count("down"),
+            idle=places.count("idle"),
+            allocated=places.count("allocated"),
+            drained=places.count("drained"),
+            down=places.count("down"),
+        )
 
 
-def _place(node: Node) -> str:
+def _place(node: Node) -> str | None:
+    """None for a node that has not registered yet."""
     if node.states.base in (NodeBase.DOWN, NodeBase.UNKNOWN) or _BAD & node.states.flags:
         return "down"
     if _OUT & node.states.flags:
         return "drained"
+    if _NOT_UP & node.states.flags:
+        return None
     return "allocated" if is_busy(node) else "idle"
 
 

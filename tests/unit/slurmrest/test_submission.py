@@ -1,0 +1,258 @@
+"""One key, one job: whatever is lost, whoever else submits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from slurmrest import Ambiguous, InvalidRequest, Submission, Timeouts, Unavailable
+from tests.unit.slurmrest.fake import (
+    DESCRIPTION,
+    QUICK,
+    SCRIPT,
+    FakeSlurmrestd,
+    Fault,
+    answer_lost,
+    failed,
+    instead,
+    reply,
+    swallowed,
+    unsent,
+)
+
+EMPTY = {"errors": [], "warnings": []}
+
+
+def posts(slurmrestd: FakeSlurmrestd) -> int:
+    """How often a job was sent."""
+    return len(slurmrestd.calls("POST", "job/submit"))
+
+
+async def test_a_job_is_sent_as_its_user_with_the_key_in_its_comment() -> None:
+    """And with nothing else changed."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client() as slurm:
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="uid-1", user="alice") == Submission(1)
+    (request,) = slurmrestd.calls("POST", "job/submit")
+    assert request.headers["X-SLURM-USER-NAME"] == "alice"
+    assert json.loads(request.content) == {"script": SCRIPT, "job": {**DESCRIPTION, "comment": "kubeslurm:uid-1"}}
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING", "CANCELLED", "FAILED", "COMPLETED"])
+async def test_a_second_submission_finds_the_first_in_any_state(state: str) -> None:
+    """Also by a client that has never seen it: after a restart nothing is sent again."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client() as slurm:
+        await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+    slurmrestd.jobs[1]["job_state"] = [state]
+    async with slurmrestd.client() as another:
+        assert await another.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1, existing=True)
+    assert posts(slurmrestd) == 1
+
+
+async def test_a_job_whose_answer_was_lost_is_found() -> None:
+    """The same call returns it, and one job is all there is."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", answer_lost)
+    async with slurmrestd.client() as slurm:
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1, existing=True)
+    assert len(slurmrestd.jobs) == 1
+
+
+@pytest.mark.parametrize("fault", [swallowed, instead(reply(500, EMPTY)), instead(reply(502, "Bad gateway"))])
+async def test_a_key_whose_request_may_still_arrive_is_not_sent_again(fault: Fault) -> None:
+    """Only after the time to settle; until then the caller hears that it isn't known."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", fault)
+    async with slurmrestd.client(timeouts=Timeouts(looks=(0.0,), settle=0.2)) as slurm:
+        for _ in range(2):
+            with pytest.raises(Ambiguous):
+                await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+        assert posts(slurmrestd) == 1
+        await asyncio.sleep(0.25)
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1)
+    assert posts(slurmrestd) == 2
+
+
+async def test_a_request_that_arrives_late_is_found_then() -> None:
+    """The next call looks before it sends."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", swallowed)
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(Ambiguous):
+            await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+        slurmrestd.add(7, "alice", "kubeslurm:k")
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(7, existing=True)
+
+
+async def test_a_cancelled_submission_counts_as_one_that_may_arrive() -> None:
+    """The task that waited for the answer is gone, the request is not."""
+    slurmrestd = FakeSlurmrestd()
+    sent = asyncio.Event()
+
+    async def hang(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST" and not sent.is_set():
+            sent.set()
+            await asyncio.sleep(60)
+        return slurmrestd.answer(request)
+
+    async with slurmrestd.client(transport=httpx.MockTransport(hang)) as slurm:
+        task = asyncio.create_task(slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice"))
+        await sent.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(Ambiguous, match="may still arrive"):
+            await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+
+
+async def test_what_surely_never_arrived_is_sent_again_at_once() -> None:
+    """A refused connection has had no effect."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", unsent)
+    async with slurmrestd.client() as slurm:
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1)
+    assert len(slurmrestd.jobs) == 1
+
+
+async def test_nothing_is_sent_while_nobody_can_look() -> None:
+    """A lookup that fails is no "not found"."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("GET", "jobs/state/", *[unsent] * 3)
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(Unavailable):
+            await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+    assert posts(slurmrestd) == 0
+
+
+async def test_a_refused_job_may_be_sent_again_at_once() -> None:
+    """Slurm's no is an answer: nothing is under way."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", instead(failed(2000, "Invalid partition name specified")))
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(InvalidRequest) as caught:
+            await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+        assert caught.value.number == 2000
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1)
+
+
+async def test_an_answer_without_a_job_is_a_refusal_with_slurms_warnings() -> None:
+    """Slurm drops a field of a wrong type with a warning, and then makes no job of the rest."""
+    warnings = [{"source": "#/job/tasks/", "description": "Expected integer"}]
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", instead(reply(200, {"errors": [], "warnings": warnings})))
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(InvalidRequest, match="#/job/tasks/: Expected integer"):
+            await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+
+
+async def test_warnings_of_a_job_that_was_made_are_kept() -> None:
+    """An unknown field is ignored by Slurm: the caller shall know."""
+    answer = {"job_id": 5, "errors": [], "warnings": [{"source": "#/job/zzz/", "description": "Ignoring"}]}
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", instead(reply(200, answer)))
+    async with slurmrestd.client() as slurm:
+        submission = await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+    assert submission == Submission(5, warnings=("#/job/zzz/: Ignoring",))
+
+
+async def test_submissions_of_one_key_at_the_same_time_make_one_job() -> None:
+    """The others wait and find it."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client() as slurm:
+        calls = [slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") for _ in range(20)]
+        assert {one.job_id for one in await asyncio.gather(*calls)} == {1}
+        assert not slurm._locks
+    assert posts(slurmrestd) == 1
+
+
+def test_threads_that_submit_one_key_make_one_job() -> None:
+    """As above, for the synchronous client."""
+    slurmrestd = FakeSlurmrestd()
+    with slurmrestd.sync_client() as slurm, ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(slurm.submit, DESCRIPTION, SCRIPT, key="k", user="alice") for _ in range(8)]
+        assert {call.result().job_id for call in calls} == {1}
+    assert posts(slurmrestd) == 1
+
+
+async def test_another_users_comment_is_not_ones_job() -> None:
+    """Comments are free text: whoever writes a key that isn't theirs must not stop or hijack the job."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.add(1, "mallory", "kubeslurm:k")
+    async with slurmrestd.client() as slurm:
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(2)
+        found = await slurm.find("k", user="alice")
+    assert found is not None
+    assert found.job_id == 2
+
+
+async def test_a_user_that_slurmctld_cant_name_is_still_the_owner() -> None:
+    """It shows "" when its user database is behind; a second job would be worse."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.add(1, "", "kubeslurm:k")
+    async with slurmrestd.client() as slurm:
+        assert (await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")).existing
+
+
+async def test_a_lookup_reads_each_job_once() -> None:
+    """The second one asks for the states, and for the found job alone."""
+    slurmrestd = FakeSlurmrestd()
+    for job_id in range(1, 11):
+        slurmrestd.add(job_id, "alice", f"kubeslurm:k{job_id}")
+    async with slurmrestd.client() as slurm:
+        await slurm.find("k3")
+        before = len(slurmrestd.requests)
+        found = await slurm.find("k7")
+    assert found is not None
+    assert [one.url.path.rsplit("/", 2)[-2:] for one in slurmrestd.requests[before:]] == [["state", ""], ["job", "7"]]
+
+
+async def test_many_unread_jobs_are_read_in_one_answer() -> None:
+    """As at a start: a request each would take longer."""
+    slurmrestd = FakeSlurmrestd()
+    for job_id in range(1, 101):
+        slurmrestd.add(job_id, "alice", f"kubeslurm:k{job_id}")
+    async with slurmrestd.client() as slurm:
+        assert await slurm.find("k64") is not None
+        assert await slurm.find("none") is None
+    assert len(slurmrestd.calls("GET", "jobs/")) == 1
+
+
+async def test_a_purged_job_and_a_reused_id_are_not_taken_for_the_old_one() -> None:
+    """Ids begin again when slurmctld's state is lost."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.add(1, "alice", "kubeslurm:old")
+    async with slurmrestd.client() as slurm:
+        assert await slurm.find("old") is not None
+        slurmrestd.add(1, "alice", "kubeslurm:new")
+        assert await slurm.find("old") is None
+        del slurmrestd.jobs[1]
+        assert await slurm.find("new") is None
+
+
+@pytest.mark.parametrize(
+    ("job", "script", "key", "user"),
+    [
+        (DESCRIPTION | {"comment": "mine"}, SCRIPT, "k", "alice"),
+        (DESCRIPTION | {"environment": ["A=b\0c"]}, SCRIPT, "k", "alice"),
+        (DESCRIPTION, SCRIPT + "\0rm -rf /", "k", "alice"),
+        (DESCRIPTION, SCRIPT, "", "alice"),
+        (DESCRIPTION, SCRIPT, "k\n", "alice"),
+        (DESCRIPTION, SCRIPT, "k", "alice\r\nX: y"),
+        (DESCRIPTION, SCRIPT, "k", ""),
+    ],
+)
+async def test_what_slurm_would_misread_is_refused_before_it_is_sent(
+    job: dict[str, Any], script: str, key: str, user: str
+) -> None:
+    """A NUL ends a C string, a line break ends a header."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client(timeouts=QUICK) as slurm:
+        with pytest.raises(InvalidRequest):
+            await slurm.submit(job, script, key=key, user=user)
+    assert not slurmrestd.requests

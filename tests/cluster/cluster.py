@@ -1,0 +1,305 @@
+"""A Kubernetes cluster for tests, the demo and the benches: kind on the engine at hand, or any cluster by its kubeconfig.
+
+`Cluster(name)` is a kind cluster that may be up or not; `Cluster.at_hand(name)` is the cluster of $KUBE if that is set.
+Commands run inside the engine's network namespace, where the API server listens. Every command has a timeout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Self
+
+import yaml
+
+from tests.cluster import binaries, cache, engine, faults, images, node_image, packages, versions, volumes
+from tests.cluster.shell import CommandError, run
+
+Progress = Callable[[str], object]
+NAME = "kubeslurm"
+_READY_SECONDS = 180
+
+
+class ForeignClusterError(RuntimeError):
+    """Asked of a cluster that is not ours ($KUBE): nodes are made, broken and loaded only in our own."""
+
+
+def _silent(_: str) -> None:
+    """Progress that nobody wants to see."""
+
+
+class Cluster:
+    """One cluster, by name. Making the object starts nothing."""
+
+    def __init__(self, name: str = NAME, kubeconfig: Path | None = None) -> None:
+        self.name = name
+        self.foreign = kubeconfig is not None
+        self.kubeconfig = kubeconfig or cache.root() / "clusters" / name / "kubeconfig"
+        self._engine: engine.Engine | None = None
+
+    @classmethod
+    def at_hand(cls, name: str = NAME) -> Self:
+        """The cluster of the kubeconfig $KUBE if that is set, else the kind cluster `name`."""
+        kube = os.environ.get("KUBE")
+        return cls("foreign", Path(kube).resolve()) if kube else cls(name)
+
+    @property
+    def engine(self) -> engine.Engine:
+        """The engine of this cluster's nodes."""
+        self._need_own("has no engine of ours")
+        if self._engine is None:
+            self._engine = engine.choose()
+        return self._engine
+
+    def _need_own(self, what: str) -> None:
+        if self.foreign:
+            raise ForeignClusterError(f"the cluster of {self.kubeconfig} {what}")
+
+    # -- up and down
+
+    def is_up(self) -> bool:
+        """Whether the API server answers."""
+        if not self.foreign and not (self.kubeconfig.exists() and self.engine.running()):
+            return False
+        return self.kubectl("get", "--raw", "/readyz", check=False, timeout=15).returncode == 0
+
+    def up(
+        self, progress: Progress = _silent, *, workers: int = 2, load: Sequence[str] = (), wait: float = _READY_SECONDS
+    ) -> None:
+        """Bring the cluster up with the images `load` on its workers; what is up already stays as it is."""
+        if self.foreign:
+            return
+        if not self.is_up():
+            self._make(progress, workers)
+        with ThreadPoolExecutor() as pool:
+            loading = [pool.submit(self.load, name) for name in load]
+            self._settle(progress, wait)
+            for task in loading:
+                task.result()
+        progress("ready")
+
+    def _make(self, progress: Progress, workers: int) -> None:
+        """Build what is missing, start the engine, let kind make the cluster."""
+        progress("build what is missing")
+        packages.ensure()
+        image = ["--image", node_image.tag()] if self.engine.own else []
+        archive = node_image.archive() if self.engine.own else None
+        progress("start the engine")
+        self.engine.start()
+        if archive and self.engine.docker("image", "inspect", node_image.tag(), check=False).returncode != 0:
+            progress("load the node image")
+            self.engine.docker("load", "-q", "-i", str(archive), timeout=300)
+        self._delete()  # what an interrupted `up` left
+        progress("kind create cluster")
+        config = self.kubeconfig.with_name("kind.yaml")
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(yaml.safe_dump(kind_config(workers, own=self.engine.own)))
+        self._kind("create", "cluster", "--config", str(config), *image, timeout=600)
+
+    def _kind(self, *args: str, timeout: float) -> None:
+        command = ["kind", *args, "--name", self.name, "--kubeconfig", str(self.kubeconfig)]
+        argv = self.engine.inside([str(binaries.upstream("kind")), *command[1:]])
+        run(argv, timeout=timeout, env=self.engine.environment())
+
+    def _settle(self, progress: Progress, wait: float) -> None:
+        """Fake GPUs and volumes into the cluster, and wait until everything is ready."""
+        progress("fake GPUs, volumes")
+        if not self.engine.own:
+            self.load("fakegpu")
+        self.apply((cache.FILES / "fakegpu.yaml").read_text())
+        if self.kubectl_json("get", "pv")["items"]:
+            self.renew_volumes()
+        else:
+            self.apply(volumes.volumes(self.workers()))
+        progress("wait for nodes, DNS, GPUs")
+        limit = f"--timeout={wait:g}s"
+        self.kubectl("wait", "--for=condition=Ready", "node", "-l", "kubernetes.io/os=linux", limit, timeout=wait + 10)
+        for what in ("deployment/coredns", "daemonset/fakegpu"):
+            self.kubectl("-n", "kube-system", "rollout", "status", what, limit, timeout=wait + 10)
+        self._wait_for_gpus(wait)
+
+    def _wait_for_gpus(self, wait: float) -> None:
+        end = time.monotonic() + wait
+        while not all(node["status"]["allocatable"].get("nvidia.com/gpu") for node in self._worker_objects()):
+            if time.monotonic() > end:
+                raise TimeoutError("the fake GPUs don't show up as nvidia.com/gpu")
+            time.sleep(0.2)
+
+    def renew_volumes(self) -> None:
+        """Empty the volumes that were given back and offer them again."""
+        volumes.renew(
+            volumes.released(self.kubectl_json("get", "pv")["items"]),
+            lambda names: self.kubectl("delete", "pv", *names),
+            lambda node, folder: self.engine.docker("exec", node, "rm", "-rf", folder),
+            self.apply,
+        )
+
+    def down(self) -> None:
+        """Delete the cluster; the engine stays. Works on what is half there, too."""
+        self._need_own("is not ours to take down")
+        if self.engine.own and not self.engine.running():
+            self.engine.stop()  # it died: nothing of its clusters is left
+        else:
+            self._delete()
+        cache.remove(self.kubeconfig.parent)
+
+    def _delete(self) -> None:
+        self._kind("delete", "cluster", timeout=120)
+
+    # -- use
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """`argv` wrapped so that it runs where the API server can be reached, with KUBECONFIG set."""
+        tools = [str(binaries.upstream("helm").parent)] if not self.foreign else []
+        path = ":".join([*tools, packages.search_path()])
+        wrapped = ["env", f"KUBECONFIG={self.kubeconfig}", f"PATH={path}", *argv]
+        return wrapped if self.foreign else self.engine.inside(wrapped)
+
+    def kubectl_command(self, args: Sequence[str]) -> list[str]:
+        """A whole kubectl command line."""
+        return self.command([str(binaries.own("kubelite")), "kubectl", *args])
+
+    def kubectl(
+        self,
+        *args: str,
+        input: str | None = None,  # noqa: A002 (as in subprocess)
+        check: bool = True,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl; CommandError when it fails (if `check`) or takes longer than `timeout` seconds."""
+        return run(self.kubectl_command(args), input=input, check=check, timeout=timeout)
+
+    def kubectl_json(self, *args: str, timeout: float = 60) -> Any:
+        """Run kubectl with `-o json` and return what it says."""
+        return json.loads(self.kubectl(*args, "-o", "json", timeout=timeout).stdout)
+
+    def apply(self, manifests: str | Sequence[Mapping[str, Any]]) -> None:
+        """`kubectl apply` of YAML text or of objects."""
+        text = manifests if isinstance(manifests, str) else yaml.safe_dump_all(manifests)
+        self.kubectl("apply", "-f", "-", input=text, timeout=120)
+
+    def helm(self, *args: str, check: bool = True, timeout: float = 180) -> subprocess.CompletedProcess[str]:
+        """Run helm."""
+        return run(self.command([str(binaries.upstream("helm")), *args]), check=check, timeout=timeout)
+
+    def nodes(self) -> list[str]:
+        """The names of the real nodes: what the product's virtual nodes lack is the label kubernetes.io/os."""
+        return [node["metadata"]["name"] for node in self._node_objects()]
+
+    def workers(self) -> list[str]:
+        """The names of the nodes that pods of tests run on."""
+        return [node["metadata"]["name"] for node in self._worker_objects()]
+
+    def _node_objects(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.kubectl_json("get", "nodes", "-l", "kubernetes.io/os=linux")["items"]
+        return items
+
+    def _worker_objects(self) -> list[dict[str, Any]]:
+        label = "node-role.kubernetes.io/control-plane"
+        nodes = self._node_objects()
+        return [node for node in nodes if label not in node["metadata"]["labels"]] or nodes
+
+    # -- images
+
+    def load(self, image: str) -> None:
+        """Load an image into the workers: `slurm`, `operator`, `fakegpu`, or the path of a docker-archive."""
+        self._need_own("takes no images from here")
+        archive = images.archive(image)
+        self._wait_for_containers()
+        workers = self._containers("worker") or self._containers("control-plane")
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda node: self._load_into(node, archive), workers))
+
+    def _wait_for_containers(self) -> None:
+        if not self._containers(""):
+            raise RuntimeError(f"cluster {self.name} is down: python -m tests.cluster up --name {self.name}")
+
+    def _containers(self, role: str) -> list[str]:
+        labels = [f"label=io.x-k8s.kind.cluster={self.name}"] + ([f"label=io.x-k8s.kind.role={role}"] if role else [])
+        filters = [word for label in labels for word in ("--filter", label)]
+        return sorted(self.engine.docker("ps", *filters, "--format", "{{.Names}}").stdout.split())
+
+    def _load_into(self, node: str, archive: Path) -> None:
+        """Import an archive into a node's containerd, unless the same one was."""
+        marker = f"/kind/loaded/{cache.key_of(str(archive), str(archive.stat().st_mtime_ns))}"
+        script = (
+            f"test -e {marker} || {{ ctr -n k8s.io images import --snapshotter overlayfs - > /dev/null"
+            f" && mkdir -p /kind/loaded && touch {marker}; }}"
+        )
+        with archive.open("rb") as file:
+            done = subprocess.run(
+                ["docker", "exec", "-i", node, "sh", "-c", script],
+                stdin=file,
+                capture_output=True,
+                env={**os.environ, **self.engine.environment()},
+                timeout=300,
+                check=False,
+            )
+        if done.returncode != 0:
+            raise CommandError(
+                ["docker", "exec", node, "ctr", "import"], f"exit {done.returncode}", done.stderr.decode()
+            )
+
+    # -- faults
+
+    def crash(self, node: str) -> None:
+        """Kill a node as a power cut would: everything on it is gone at once."""
+        faults.crash(self.engine, node)
+
+    def cut(self, node: str) -> None:
+        """Cut a node off the network; what runs on it runs on."""
+        faults.cut(self.engine, node)
+
+    def heal(self, node: str) -> None:
+        """Undo `crash` and `cut`."""
+        faults.heal(self.engine, node)
+
+    def gpu(self, node: str, index: int, *, healthy: bool) -> None:
+        """Make GPU `index` of a node unhealthy, or healthy again."""
+        faults.gpu(self.engine, node, index, healthy=healthy)
+
+
+def kind_config(workers: int, *, own: bool) -> dict[str, Any]:
+    """kind's configuration: one control plane, `workers` workers of 250 pods, lost nodes noticed after 16 s."""
+    kubelet: dict[str, Any] = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
+    kubelet |= {"maxPods": 250, "registryPullQPS": 0} | ({"failCgroupV1": False} if own else {})
+    grace = {"name": "node-monitor-grace-period", "value": "16s"}
+    control = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "ClusterConfiguration",
+        "controllerManager": {"extraArgs": [grace]},
+    }
+    return {
+        "kind": "Cluster",
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "nodes": [{"role": "control-plane"}, *({"role": "worker"} for _ in range(workers))],
+        "kubeadmConfigPatches": [yaml.safe_dump(kubelet), yaml.safe_dump(control)],
+    }
+
+
+def stop(progress: Progress = _silent) -> None:
+    """Take down all clusters and the engine that is ours; leave nothing."""
+    progress("stop the engine")
+    own = engine.OwnEngine()
+    own.stop()
+    if engine.choose() is not own and not isinstance(engine.choose(), engine.OwnEngine):
+        for folder in sorted((cache.root() / "clusters").glob("*")):
+            Cluster(folder.name).down()
+    cache.remove(cache.root() / "clusters")
+
+
+def build(progress: Progress = _silent) -> None:
+    """Build everything that any command needs, cold."""
+    progress("programs")
+    packages.ensure()
+    for name in ("kind", "crictl", "helm"):
+        binaries.upstream(name)
+    progress(f"node image of Kubernetes {versions.KUBERNETES}")
+    node_image.archive()
+    progress("images")
+    images.build_all()

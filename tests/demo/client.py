@@ -111,25 +111,24 @@ def find_pod(login: Login) -> str:
     return str(items[0]["metadata"]["name"])
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run it; the exit code is the program's."""
+def main(arguments: Sequence[str]) -> None:
+    """Become the command: its input, output, signals and exit code are ours."""
     path, program, *rest = arguments
     login = Login(**json.loads(Path(path).read_text()))
     wanted = call(program, rest)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     words = command(login, find_pod(login), wanted, os.environ, terminal=terminal)
-    if wanted.script is None:
-        stdin = None if wanted.reads else subprocess.DEVNULL
-        return subprocess.run(words, stdin=stdin, check=False).returncode
-    try:
-        with Path(wanted.script).open("rb") as file:
-            return subprocess.run(words, stdin=file, check=False).returncode
-    except OSError as error:
-        sys.exit(f"sbatch: error: {wanted.script}: {error.strerror}")
+    source = wanted.script or (None if wanted.reads else os.devnull)
+    if source is not None:
+        try:
+            os.dup2(os.open(source, os.O_RDONLY), 0)
+        except OSError as error:
+            sys.exit(f"sbatch: error: {source}: {error.strerror}")
+    os.execvp(words[0], words)  # noqa: S606
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        main(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import binaries, cache
+from tests.cluster import binaries, cache, versions
 
 pytestmark = pytest.mark.timeout(1200)  # a cold cache builds helm first
 
@@ -48,6 +48,8 @@ def template(helm: str) -> Template:
 
 def run_helm(helm: str, *arguments: str, values: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     """helm with the values on its standard input."""
+    if arguments[0] == "template":  # without a cluster, helm takes the Kubernetes of its own build: none, v1.20
+        arguments = (*arguments, "--kube-version", versions.KUBERNETES)
     return subprocess.run(
         [helm, *arguments], input=json.dumps(values), capture_output=True, text=True, check=False, timeout=60
     )

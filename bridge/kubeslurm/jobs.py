@@ -33,13 +33,17 @@ class Slurm(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobSnapshot:
-    """One PyTorchJob at one moment. `plan` or `refusal` is given; `pods` are its mirror pods by name."""
+    """One PyTorchJob at one moment. `plan` or `refusal` is given; `pods` are its mirror pods by name.
+
+    `hosts`: the Slurm nodes that it has, in the order of its tasks. `lost`: nodes that it had and that went down lately.
+    """
 
     raw: Mapping[str, Any]
     plan: JobPlan | None
     refusal: InvalidObject | None
     slurm: Job | Slurm
     hosts: Sequence[str]
+    lost: Sequence[str]
     pods: Mapping[str, Mapping[str, Any]]
     now: datetime
 
@@ -249,9 +253,11 @@ def _starts_again(job: Job, draft: _Draft) -> bool:
 
 
 def _restarting(snapshot: JobSnapshot, plan: JobPlan, job: Job, draft: _Draft) -> None:
-    lost = f"node {job.failed_node} failed" if job.failed_node else "Slurm requeued it"
+    # a job that Slurm has put back does not tell which node it lost
+    lost = job.failed_node or ", ".join(snapshot.lost[:8])
+    why = f"node {lost} was lost" if lost else "Slurm requeued it"
     message = (
-        f"PyTorchJob {plan.name} is restarting because {lost} (Slurm job {job.job_id}, restart {job.restart_count})."
+        f"PyTorchJob {plan.name} is restarting because {why} (Slurm job {job.job_id}, restart {job.restart_count})."
     )
     if draft.condition(training.RESTARTING, "PyTorchJobRestarting", message, snapshot.now):
         draft.actions.append(Event("Warning", "PyTorchJobRestarting", message))

@@ -117,6 +117,11 @@ def is_drained(node: Node) -> bool:
     return held and not is_busy(node) and node.states.base is not NodeBase.UNKNOWN and not node.states.unknown
 
 
+def is_lost(node: Node) -> bool:
+    """It went down because its pod went away under a job."""
+    return node.states.base is NodeBase.DOWN and node.reason.startswith((REBOOTED, POD_LOST))
+
+
 def decide_pool(snapshot: NodeSetSnapshot) -> tuple[PoolAction, ...]:
     """The actions of this tick, in the order of the nodes."""
     actions: list[PoolAction] = []

@@ -48,6 +48,8 @@ class Track:
     job_id: int
     job: Job | None = None
     states: JobStates | None = None
+    hosts: tuple[str, ...] = ()
+    """The nodes that it has or, once it is back in the queue, had last."""
 
     @property
     def running(self) -> bool:
@@ -160,6 +162,7 @@ class JobLoop:
             refusal=refusal,
             slurm=slurm,
             hosts=expand(slurm.nodes) if isinstance(slurm, Job) else (),
+            lost=self._lost(key, runtime),
             pods=self._pods(key),
             now=datetime.now(UTC),
         )
@@ -250,7 +253,16 @@ class JobLoop:
                 return track.job
             return jobs.Slurm.ABSENT
         track.states = states
+        track.hosts = tuple(expand(track.job.nodes)) or track.hosts
         return track.job
+
+    def _lost(self, key: Key, runtime: Runtime | None) -> tuple[str, ...]:
+        """Which of the job's nodes went down lately."""
+        track = self._tracks.get(key)
+        if track is None or runtime is None:
+            return ()
+        gone = runtime.lost_nodes()
+        return tuple(host for host in track.hosts if host in gone)
 
     def _pods(self, key: Key) -> dict[str, Raw]:
         uid = (self._store.get(PYTORCH_JOB, key) or {"metadata": {}})["metadata"].get("uid")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import time
 from collections.abc import Coroutine
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import manifests, names
+from kubeslurm import manifests, names, pool
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.kube import NODE_SET, POD, SECRET, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
 from kubeslurm_operator.pool_loop import PoolLoop
@@ -29,6 +30,7 @@ LOG = logging.getLogger(__name__)
 
 TOKEN_LIFE = timedelta(minutes=5)
 RESTART_SECONDS = 2.0
+LOST_SECONDS = 120.0
 
 
 class Runtime:
@@ -44,6 +46,7 @@ class Runtime:
         self._store = store
         self._jobs = jobs
         self._tasks: list[asyncio.Task[None]] = []
+        self._lost: dict[str, float] = {}
 
     @property
     def snapshot(self) -> Snapshot:
@@ -64,6 +67,12 @@ class Runtime:
     def mark(self) -> None:
         """Something changed: look at the pool again."""
         self.pool.wake()
+
+    def lost_nodes(self) -> frozenset[str]:
+        """Nodes whose pods were lost under a job, within the last minutes."""
+        now = time.monotonic()
+        self._lost = {node: at for node, at in self._lost.items() if now - at < LOST_SECONDS}
+        return frozenset(self._lost)
 
     def poke(self) -> None:
         """Something was changed in Slurm: ask it again now, nodes and all."""
@@ -119,6 +128,9 @@ class Runtime:
         return self.pool.settling or self._jobs.active(self.key)
 
     def _observed(self, before: Snapshot, now: Snapshot) -> None:
+        if now.nodes is not before.nodes:
+            lost = [node.name for node in (now.nodes or {}).values() if pool.is_lost(node)]
+            self._lost |= dict.fromkeys(lost, time.monotonic())
         if now.nodes is not before.nodes or now.reachable != before.reachable:
             self.pool.wake()
         self._jobs.observed(self.key, before, now)

@@ -15,6 +15,9 @@ import httpx
 
 from slurmrest import AsyncSlurm, Slurm, StaticToken, Timeouts, TokenSource
 
+EMPTY: dict[str, list[str]] = {"errors": [], "warnings": []}
+"""What an answer holds besides its payload."""
+
 QUICK = Timeouts(pause=0.0, looks=(0.0, 0.0), settle=5.0)
 DESCRIPTION = {"name": "train", "current_working_directory": "/tmp", "environment": ["A=b"]}
 SCRIPT = "#!/bin/sh\n"
@@ -65,13 +68,13 @@ class FakeSlurmrestd:
 
     def client(self, *, tokens: TokenSource | None = None, **options: Any) -> AsyncSlurm:
         """An asynchronous client of it."""
-        options = {"timeouts": QUICK, "transport": httpx.MockTransport(self.answer)} | options
-        return AsyncSlurm("http://slurm:6820", tokens or StaticToken("secret"), **options)
+        settings: dict[str, Any] = {"timeouts": QUICK, "transport": httpx.MockTransport(self.answer)} | options
+        return AsyncSlurm("http://slurm:6820", tokens or StaticToken("secret"), **settings)
 
     def sync_client(self, **options: Any) -> Slurm:
         """A synchronous client of it."""
-        options = {"timeouts": QUICK, "transport": httpx.MockTransport(self.answer)} | options
-        return Slurm("http://slurm:6820", StaticToken("secret"), **options)
+        settings: dict[str, Any] = {"timeouts": QUICK, "transport": httpx.MockTransport(self.answer)} | options
+        return Slurm("http://slurm:6820", StaticToken("secret"), **settings)
 
     def fail(self, method: str, tail: str, *faults: Fault) -> None:
         """Queue faults for a call, named without its version."""

@@ -25,6 +25,7 @@ from slurmrest import (
     Unsupported,
 )
 from tests.unit.slurmrest.fake import (
+    EMPTY,
     QUICK,
     FakeSlurmrestd,
     Fault,
@@ -35,8 +36,6 @@ from tests.unit.slurmrest.fake import (
     swallowed,
     unsent,
 )
-
-EMPTY = {"errors": [], "warnings": []}
 
 
 @pytest.mark.parametrize(

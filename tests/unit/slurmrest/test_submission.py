@@ -13,6 +13,7 @@ import pytest
 from slurmrest import Ambiguous, InvalidRequest, Submission, Timeouts, Unavailable
 from tests.unit.slurmrest.fake import (
     DESCRIPTION,
+    EMPTY,
     QUICK,
     SCRIPT,
     FakeSlurmrestd,
@@ -24,8 +25,6 @@ from tests.unit.slurmrest.fake import (
     swallowed,
     unsent,
 )
-
-EMPTY = {"errors": [], "warnings": []}
 
 
 def posts(slurmrestd: FakeSlurmrestd) -> int:

@@ -68,7 +68,7 @@ def lost(request: Request, outcome: Lost, *, safe: bool) -> SlurmError:
 
 
 def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmError:
-    """The error that Slurm's error number stands for."""
+    """The error that Slurm's error number stands for. A name in a job that nothing answers to is a fault of the job."""
     where = {"method": request.method, "path": request.path}
     if number in _NO_ANSWER or (number and number < _FIRST_NUMBER):
         return (Unavailable if safe else Ambiguous)(text, **where)
@@ -79,7 +79,7 @@ def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmErr
         (_NOT_SENT, Unavailable),
     )
     for numbers, kind in kinds:
-        if number in numbers:
+        if number in numbers and not (kind is NotFound and request.path.endswith("/job/submit")):
             return kind(text, **where)
     return InvalidRequest(text, number=number, method=request.method, path=request.path)
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from slurmrest.core import USER, Core, checked, refuse_nul
 from slurmrest.errors import Ambiguous, InvalidRequest, NotFound, SlurmError
 from slurmrest.messages import Pause, Steps
+from slurmrest.states import JobBase
 from slurmrest.values import Job, Submission
 
 PREFIX: Final = "kubeslurm:"
@@ -70,7 +71,7 @@ class Submitter:
         self._unsettled: dict[str, float] = {}
 
     def find(self, key: str, user: str | None = None) -> Steps[Job | None]:
-        """The oldest job under this key (of this user, if given), or None if slurmctld knows none."""
+        """The oldest job under this key (of this user, if given), or None. What Slurm refused is no job."""
         checked(KEY, key, "submission key")
         yield from self._learn()
         for job_id in self._index.ids(key):
@@ -81,7 +82,8 @@ class Submitter:
                 continue
             self._index.learn(job_id, job.comment)
             # slurmctld shows no name for a user it can't resolve just now.
-            if job.comment == PREFIX + key and (user is None or job.user_name in (user, "")):
+            owned = user is None or job.user_name in (user, "")
+            if job.comment == PREFIX + key and owned and not _was_refused(job):
                 return job
         return None
 
@@ -152,6 +154,15 @@ class Submitter:
             except NotFound:  # purged in between
                 continue
             self._index.learn(job_id, job.comment)
+
+
+def _was_refused(job: Job) -> bool:
+    """Is this what a submission leaves behind that slurmctld refused with error 2014: a record that never ran?
+
+    A job that waits and can't be placed any more stays PENDING with the same reason.
+    """
+    never_ran = not job.nodes and not job.batch_host and job.start_time == job.end_time
+    return job.states.base is JobBase.FAILED and job.state_reason == "BadConstraints" and never_ran
 
 
 def _body(job: Mapping[str, Any], script: str, key: str, user: str) -> dict[str, Any]:

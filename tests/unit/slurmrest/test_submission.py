@@ -140,6 +140,25 @@ async def test_a_refused_job_may_be_sent_again_at_once() -> None:
         assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1)
 
 
+async def test_the_record_of_a_refused_job_is_not_taken_for_a_job() -> None:
+    """slurmctld keeps one for each submission that it refused with 2014, key and all: refused stays refused."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.add(1, "alice", "kubeslurm:k")
+    slurmrestd.jobs[1] |= {"job_state": ["FAILED"], "state_reason": "BadConstraints", "start_time": 5, "end_time": 5}
+    async with slurmrestd.client() as slurm:
+        assert await slurm.find("k") is None
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(2)
+
+
+async def test_a_node_name_in_a_job_that_doesnt_exist_is_a_refusal() -> None:
+    """NotFound would say that the job itself is missing."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("POST", "job/submit", instead(failed(2018, "Invalid node name specified")))
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(InvalidRequest):
+            await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice")
+
+
 async def test_an_answer_without_a_job_is_a_refusal_with_slurms_warnings() -> None:
     """Slurm drops a field of a wrong type with a warning, and then makes no job of the rest."""
     warnings = [{"source": "#/job/tasks/", "description": "Expected integer"}]

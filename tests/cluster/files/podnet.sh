@@ -18,7 +18,8 @@ Y
 }
 
 while :; do
-  if kubectl get nodes --request-timeout=5s -l kubernetes.io/os=linux -o "jsonpath=$template" > /tmp/nodes; then
+  # No --request-timeout: any such flag makes kubectl forget the service account.
+  if timeout 10 kubectl get nodes -l kubernetes.io/os=linux -o "jsonpath=$template" > /tmp/nodes; then
     pause=5
     while IFS='|' read -r ip cidr; do
       if [ -z "$ip" ] || [ -z "$cidr" ]; then

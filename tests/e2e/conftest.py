@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import Cluster
+from tests.e2e.product import Product
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,13 @@ def own_cluster(cluster: Cluster) -> Cluster:
     if cluster.foreign:
         pytest.skip(f"the nodes of {cluster.kubeconfig} are not ours to break")
     return cluster
+
+
+@pytest.fixture(scope="session")
+def product(cluster: Cluster) -> Product:
+    """The operator of this tree and the example pool, with eight nodes."""
+    made = Product(cluster)
+    if not cluster.foreign:
+        cluster.load("operator")
+    made.install()
+    return made

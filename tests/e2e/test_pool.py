@@ -1,0 +1,205 @@
+"""The pool: scaling, healing, what may never be lost, and what is refused."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kubeslurm import names
+from tests.e2e.product import CLUSTER, CONTROLLER, EIGHT, NODESET, POOL, Product, message, newest, training_job
+
+pytestmark = pytest.mark.cluster
+
+
+def test_pods_have_few_rights(product: Product) -> None:
+    """No pod of ours is privileged; slurmctld and slurmrestd are not root and have no capability."""
+    pods = product.cluster.kubectl_json("get", "-n", POOL, "pods")["items"]
+    for pod in pods:
+        security = pod["spec"]["containers"][0]["securityContext"]
+        assert not security.get("privileged")
+        assert security["capabilities"]["drop"] == ["ALL"]
+        if pod["metadata"]["labels"][names.LABEL_COMPONENT] == "slurmd":
+            assert "SYS_ADMIN" not in security["capabilities"]["add"]
+        else:
+            assert "add" not in security["capabilities"]
+            assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+
+
+def test_pods_are_spread_over_the_nodes(product: Product) -> None:
+    """Half on each worker, give or take one."""
+    label = f"{names.LABEL_NODESET}={NODESET}"
+    pods = product.cluster.kubectl_json("get", "-n", POOL, "pods", "-l", label)["items"]
+    hosts = [pod["spec"]["nodeName"] for pod in pods]
+    assert abs(hosts.count(hosts[0]) - len(hosts) / 2) <= 1
+
+
+def test_a_running_job_is_not_disturbed_by_scaling(product: Product) -> None:
+    """8 to 4 and back, while a job runs on node 2: the job ends well, and node 2's pod is the same."""
+    raw = training_job("steady", hold=25)
+    product.in_controller("scontrol", "update", "nodename=gpu-node-[0-1]", "state=drain", "reason=test")
+    try:
+        product.submit(raw)
+        job = product.wait_condition("steady", "Running")
+        assert product.slurm_job(job)["NodeList"] == "gpu-node-2"
+        uid = (product.get("pod", "gpu-node-2", POOL) or {})["metadata"]["uid"]
+        product.scale(4)
+        product.wait("4 pods", lambda: _pods(product) == 4, 60)
+        assert set(product.node_states()) == {f"gpu-node-{index}" for index in range(4)}
+        product.scale(EIGHT)
+        product.wait("8 pods", lambda: _pods(product) == EIGHT, 60)
+        product.wait_condition("steady", "Succeeded", 60)
+        assert (product.get("pod", "gpu-node-2", POOL) or {})["metadata"]["uid"] == uid
+        states = product.node_states()
+        assert {states["gpu-node-0"], states["gpu-node-1"]} == {"drained"}, "a foreign drain was lifted"
+    finally:
+        product.in_controller("scontrol", "update", "nodename=gpu-node-[0-1]", "state=resume")
+        product.remove("steady")
+        product.scale(EIGHT)
+    product.wait_registered(EIGHT)
+
+
+def _pods(product: Product) -> int:
+    label = f"{names.LABEL_NODESET}={NODESET}"
+    return len(product.cluster.kubectl_json("get", "-n", POOL, "pods", "-l", label)["items"])
+
+
+def test_a_busy_node_above_the_count_stays_until_its_job_has_ended(product: Product) -> None:
+    """Scale in drains first; the pod goes when Slurm says that it is free."""
+    product.in_controller("scontrol", "update", "nodename=gpu-node-[0-6]", "state=drain", "reason=test")
+    try:
+        product.submit(training_job("late", hold=15))
+        product.wait_condition("late", "Running")
+        product.scale(7)
+        product.wait("node 7 drains", lambda: product.node_states().get("gpu-node-7") == "draining", 30)
+        assert _pods(product) == EIGHT
+        product.wait_condition("late", "Succeeded", 60)
+        product.wait("the pod goes", lambda: _pods(product) == 7, 30)
+    finally:
+        product.in_controller("scontrol", "update", "nodename=gpu-node-[0-6]", "state=resume")
+        product.remove("late")
+        product.scale(EIGHT)
+    product.wait_registered(EIGHT)
+
+
+def test_a_pod_deleted_by_hand_comes_back_with_another_address_and_works(product: Product) -> None:
+    """Nothing but the operator brings it back, and Slurm finds it at its new address."""
+    before = (product.get("pod", "gpu-node-0", POOL) or {})["status"]["podIP"]
+    product.cluster.kubectl("delete", "-n", POOL, "pod", "gpu-node-0")
+    product.wait("a new pod", lambda: _address(product) not in (None, before), 60)
+    product.wait("idle", lambda: product.node_states().get("gpu-node-0") == "idle", 60)
+    after = _address(product)
+    assert f"NodeAddr={after} " in product.in_controller("scontrol", "-o", "show", "node", "gpu-node-0")
+    product.submit(training_job("again", workers=EIGHT - 1))
+    product.wait_condition("again", "Succeeded")
+    product.remove("again")
+
+
+def _address(product: Product) -> str | None:
+    status = (product.get("pod", "gpu-node-0", POOL) or {}).get("status") or {}
+    address = status.get("podIP")
+    return str(address) if address else None
+
+
+def test_a_pod_lost_under_a_job_ends_the_attempt_as_a_node_failure(product: Product) -> None:
+    """Within seconds, and the message names the node."""
+    product.submit(training_job("victim", workers=3, hold=120))
+    job = product.wait_condition("victim", "Running")
+    node = product.slurm_job(job)["BatchHost"].replace("0", "1")
+    product.cluster.kubectl("delete", "-n", POOL, "pod", node, "--wait=false")
+    begun = time.monotonic()
+    failed = product.wait_condition("victim", "Failed", 20)
+    took = time.monotonic() - begun
+    assert node in message(failed)
+    assert product.slurm_job(failed)["JobState"] == "NODE_FAIL"
+    print(f"node loss to Failed: {took:.1f} s")
+    product.remove("victim")
+    product.wait("the node is back", lambda: product.node_states().get(node) == "idle", 60)
+
+
+def test_a_job_that_may_restart_is_put_back_by_slurm(product: Product) -> None:
+    """restartPolicy OnFailure: Restarting, with the lost node's name; one Slurm job, not two."""
+    product.submit(training_job("phoenix", workers=3, hold=60, policy="OnFailure"))
+    product.wait_condition("phoenix", "Running")
+    product.cluster.kubectl("delete", "-n", POOL, "pod", "gpu-node-1", "--wait=false")
+    raw = product.wait_condition("phoenix", "Restarting", 20)
+    assert "gpu-node-1" in message(raw)
+    assert product.slurm_job(raw)["Restarts"] == "1"
+    product.remove("phoenix")
+    product.wait("the node is back", lambda: product.node_states().get("gpu-node-1") == "idle", 60)
+
+
+def test_slurmctld_can_go_away_under_a_job(product: Product) -> None:
+    """Its pod is deleted mid-job: the job ends well."""
+    product.submit(training_job("survivor", workers=1, hold=15))
+    product.wait_condition("survivor", "Running")
+    product.cluster.kubectl("delete", "-n", POOL, "pod", CONTROLLER)
+    raw = product.wait_condition("survivor", "Succeeded", 90)
+    assert product.slurm_job(raw)["JobState"] == "COMPLETED"
+    product.remove("survivor")
+
+
+def test_nothing_is_done_while_slurmrestd_is_away(product: Product) -> None:
+    """A condition says so, no pod goes, no job is sent twice, and all goes on by itself afterwards."""
+    restd = f"deployment/{CLUSTER}-restd"
+    product.submit(training_job("patient", workers=1, hold=5))
+    product.wait_condition("patient", "Running")
+    product.cluster.kubectl("scale", "-n", POOL, restd, "--replicas=0")
+    try:
+        product.wait("SlurmReachable=False", lambda: _reachable(product) == "False", 60)
+        pods = _pods(product)
+        product.scale(EIGHT - 2)
+        product.cluster.apply([training_job("waiting")])
+        time.sleep(10)
+        assert _pods(product) == pods
+        assert newest(product.job("patient")) == "Running"
+        assert newest(product.job("waiting")) == "Created"
+    finally:
+        product.scale(EIGHT)
+        product.cluster.kubectl("scale", "-n", POOL, restd, "--replicas=1")
+    product.wait("SlurmReachable=True", lambda: _reachable(product) == "True", 60)
+    for name in ("patient", "waiting"):
+        product.slurm_job(product.wait_condition(name, "Succeeded", 60))
+        product.remove(name)
+    product.wait_registered(EIGHT)
+
+
+def _reachable(product: Product) -> str:
+    status = (product.get("slurmcluster", CLUSTER, POOL) or {}).get("status") or {}
+    return next((one["status"] for one in status.get("conditions") or () if one["type"] == "SlurmReachable"), "")
+
+
+def test_a_tenant_added_later_works_at_once(product: Product) -> None:
+    """A user that no image knows: its job runs as it, seconds after the SlurmCluster names it."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "biology"}}
+    carol = {
+        "namespaces": ["biology"],
+        "user": {"name": "carol", "uid": 2001, "gid": 2001},
+        "partitions": ["gpu_partition"],
+    }
+    before = (product.get("slurmcluster", CLUSTER, POOL) or {})["spec"]["tenants"]
+    product.cluster.apply([namespace])
+    _patch_tenants(product, [*before, carol])
+    try:
+        raw = training_job("cells", namespace="biology", workers=EIGHT - 1)
+        product.cluster.apply([raw])
+        product.wait(
+            "cells Succeeded", lambda: newest(product.get("pytorchjob", "cells", "biology") or {}) == "Succeeded", 60
+        )
+        found = product.get("pytorchjob", "cells", "biology") or {}
+        assert product.slurm_job(found)["UserId"] == "carol(2001)"
+    finally:
+        product.cluster.kubectl("delete", "namespace", "biology", "--timeout=60s", timeout=70)
+        _patch_tenants(product, before)
+
+
+def _patch_tenants(product: Product, tenants: object) -> None:
+    patch = yaml_text({"spec": {"tenants": tenants}})
+    product.cluster.kubectl("patch", "-n", POOL, "slurmcluster", CLUSTER, "--type=merge", "-p", patch)
+
+
+def yaml_text(value: object) -> str:
+    """As kubectl's -p takes it."""
+    import json
+
+    return json.dumps(value)

@@ -112,10 +112,7 @@ class Cluster:
         if not self.engine.own:
             self.load("fakegpu")
         self.apply((cache.FILES / "fakegpu.yaml").read_text())
-        if self.kubectl_json("get", "pv")["items"]:
-            self.renew_volumes()
-        else:
-            self.apply(volumes.volumes(self.workers()))
+        self._offer_volumes()
         progress("wait for nodes, DNS, GPUs")
         limit = f"--timeout={wait:g}s"
         self.kubectl("wait", "--for=condition=Ready", "node", "-l", "kubernetes.io/os=linux", limit, timeout=wait + 10)
@@ -130,12 +127,21 @@ class Cluster:
                 raise TimeoutError("the fake GPUs don't show up as nvidia.com/gpu")
             time.sleep(0.2)
 
+    def _offer_volumes(self) -> None:
+        if self.kubectl_json("get", "pv")["items"]:
+            self.renew_volumes()
+            return
+        workers = self.workers()
+        for node in workers:
+            self.engine.docker("exec", node, "mkdir", "-p", *volumes.folders())
+        self.apply(volumes.volumes(workers))
+
     def renew_volumes(self) -> None:
         """Empty the volumes that were given back and offer them again."""
         volumes.renew(
             volumes.released(self.kubectl_json("get", "pv")["items"]),
             lambda names: self.kubectl("delete", "pv", *names),
-            lambda node, folder: self.engine.docker("exec", node, "rm", "-rf", folder),
+            lambda node, folder: self.engine.docker("exec", node, "sh", "-c", 'rm -rf "$0" && mkdir "$0"', folder),
             self.apply,
         )
 

@@ -25,10 +25,15 @@ def volume(node: str, index: int) -> dict[str, Any]:
             "accessModes": ["ReadWriteOnce"],
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": "standard",
-            "hostPath": {"path": f"{FOLDER}/{index}", "type": "DirectoryOrCreate"},
+            "local": {"path": f"{FOLDER}/{index}"},  # unlike hostPath, the kubelet gives it to the pod's fsGroup
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}},
         },
     }
+
+
+def folders() -> list[str]:
+    """The folders that a worker must have before its volumes are used."""
+    return [f"{FOLDER}/{index}" for index in range(PER_WORKER)]
 
 
 def volumes(workers: Sequence[str]) -> list[dict[str, Any]]:

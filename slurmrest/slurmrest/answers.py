@@ -26,7 +26,7 @@ from slurmrest.errors import (
 from slurmrest.messages import Lost, Request, Response
 
 ALREADY_DONE: Final = 2021
-_AUTHENTICATION: Final = frozenset({1007, 5005, 6007})
+_AUTHENTICATION: Final = frozenset({1007, *range(6000, 6100)})
 _DENIED: Final = frozenset({2002, 2010, 2052, 2103})
 _NOT_FOUND: Final = frozenset({2017, 2018})
 _NOT_SENT: Final = frozenset({1001, 1800, 1804, 2027})  # no connection to slurmctld; it is busy or a standby

@@ -136,7 +136,7 @@ class Core:
                 raise answers.refusal(Request("DELETE", path), number, text, safe=False)
 
     def _refuse_stranger(self, job_id: int, user: str, path: str) -> Steps[None]:
-        """slurmctld 24.11.5 never answers anybody again once it has refused a DELETE: don't let it come to that."""
+        """slurmctld (24.11.5, 26.05.5) answers nobody any more once it has refused a DELETE: it must not come to that."""
         job = yield from self.job(job_id)
         if job.user_name != user:
             raise PermissionDenied(f"the job is not {user}'s", method="DELETE", path=path)

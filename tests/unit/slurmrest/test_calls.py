@@ -44,6 +44,7 @@ from tests.unit.slurmrest.fake import (
         (reply(401, "Authentication failure"), Authentication),
         (reply(511, EMPTY), Authentication),
         (failed(1007, status=511), Authentication),
+        (failed(6010), Authentication),
         (failed(2010), PermissionDenied),
         (failed(2002), PermissionDenied),
         (failed(2017, status=404), NotFound),
@@ -252,7 +253,7 @@ async def test_cancelling_an_ended_job_is_no_error() -> None:
 
 
 async def test_nobody_cancels_a_strangers_job() -> None:
-    """Found out before slurmctld is asked: 24.11.5 hangs for good once it has refused such a request."""
+    """Found out before slurmctld is asked: it hangs for good (24.11.5, 26.05.5) once it has refused such a request."""
     slurmrestd = FakeSlurmrestd()
     slurmrestd.add(1, "alice", "")
     async with slurmrestd.client() as slurm:

@@ -34,4 +34,4 @@ class Untranslated(InvalidObject):
 
 
 class Conflict(BridgeError):  # noqa: N818 - as above
-    """Objects that contradict each other, such as two NodeSets that claim one Slurm node name."""
+    """Objects that contradict each other, such as one NodeSet given twice."""

@@ -22,6 +22,7 @@ class Ref:
 
 Word = tuple[str | Ref, ...]
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _TOKEN = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
@@ -58,9 +59,16 @@ def _joined(pieces: Iterable[str | Ref]) -> Word:
 
 
 def shell(word: Word) -> str:
-    """The word for bash."""
-    parts = [shlex.quote(piece) if isinstance(piece, str) else f'"${{{piece.name}}}"' for piece in word]
+    """The word for bash, on one line: a newline in it can't begin a line of the script."""
+    parts = [_quote(piece) if isinstance(piece, str) else f'"${{{piece.name}}}"' for piece in word]
     return "".join(parts) or "''"
+
+
+def _quote(text: str) -> str:
+    if not _CONTROL.search(text):
+        return shlex.quote(text)
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", escaped) + "'"
 
 
 def literal(word: Word) -> str:

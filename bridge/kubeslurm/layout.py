@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import Partition, SlurmCluster
@@ -108,10 +109,10 @@ def plan_pool(
     cluster: SlurmCluster, nodesets: Sequence[NodeSet], counts: Mapping[str, int] | None = None
 ) -> PoolLayout:
     """The layout. `counts` says how many nodes a NodeSet has in Slurm where that is not what its spec asks for: a pool
-    that shrinks keeps the lines of nodes that are not free yet. Raises Conflict when two NodeSets claim one node."""
+    that shrinks keeps the lines of nodes that are not free yet. Raises Conflict when a NodeSet is given twice."""
     shapes = [node_shape(one, (counts or {}).get(one.metadata.name)) for one in nodesets]
     groups = tuple(sorted((group for group in shapes if group.count), key=lambda group: group.nodeset))
-    _refuse_shared_names(groups)
+    _refuse_repeats(groups)
     lists = {group.nodeset: group.hostlist() for group in groups}
     return PoolLayout(
         cluster=cluster.metadata.name,
@@ -137,10 +138,8 @@ def _partition(partition: Partition, lists: Mapping[str, str]) -> PartitionLayou
     )
 
 
-def _refuse_shared_names(groups: Sequence[NodeGroup]) -> None:
-    """`a` with `a-1`'s names can't meet `a-1` with number 0: only a NodeSet's own name can repeat, or digits after it."""
-    owner: dict[str, str] = {}
-    for group in groups:
-        for name in group.names():
-            if owner.setdefault(name, group.nodeset) != group.nodeset:
-                raise Conflict(f"NodeSets {owner[name]} and {group.nodeset} both have a node {name}")
+def _refuse_repeats(groups: Sequence[NodeGroup]) -> None:
+    """Node names are `<nodeset>-<number>`: they can't meet unless one NodeSet is given twice."""
+    for before, after in pairwise(groups):
+        if before.nodeset == after.nodeset:
+            raise Conflict(f"NodeSet {after.nodeset} is given twice")

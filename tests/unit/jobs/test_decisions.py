@@ -1,0 +1,243 @@
+"""decide_job: what happens to a PyTorchJob, given what Slurm says of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kubeslurm import jobs, mirror, names
+from kubeslurm.api.pytorchjob import PyTorchJob
+from kubeslurm.errors import InvalidObject
+from kubeslurm.readers.pytorch import read_pytorchjob
+from slurmrest import ExitCode, Job, JobStates
+from tests.unit import examples
+from tests.unit.examples import Raw
+
+NOW = datetime(2026, 12, 1, 12, 0, 0, tzinfo=UTC)
+ENDED = int((NOW - timedelta(seconds=1)).timestamp())
+HOSTS = [f"gpu-node-{index}" for index in range(64)]
+
+
+def slurm(state: str, **fields: Any) -> Job:
+    """Slurm job 7 in a state."""
+    return Job(job_id=7, states=JobStates.parse(state), start_time=ENDED - 60, end_time=ENDED, **fields)
+
+
+def snapshot(
+    says: Job | jobs.Slurm, *, policy: str = "OnFailure", backoff: int | None = None, **fields: Any
+) -> jobs.JobSnapshot:
+    """The example job, submitted unless Slurm says otherwise, with its finalizer."""
+
+    def change(raw: Raw) -> None:
+        raw["metadata"] |= {"uid": "u", "finalizers": [names.FINALIZER]}
+        if says is not jobs.Slurm.NOT_SUBMITTED:
+            raw["metadata"]["annotations"] = {names.ANNOTATION_JOB_ID: "7"}
+        for role in raw["spec"]["pytorchReplicaSpecs"].values():
+            role["restartPolicy"] = policy
+        if backoff is not None:
+            raw["spec"]["runPolicy"] = {"backoffLimit": backoff}
+
+    raw = examples.raw("PyTorchJob", change)
+    attempt = fields.pop("attempt", 1)
+    plan = read_pytorchjob(PyTorchJob.parse(raw), examples.cluster(), [examples.nodeset()], attempt=attempt)
+    values: dict[str, Any] = {"refusal": None, "hosts": HOSTS, "lost": (), "pods": {}, "now": NOW} | fields
+    return jobs.JobSnapshot(raw=raw, plan=plan, slurm=says, **values)
+
+
+def then(one: jobs.JobSnapshot, says: Job | jobs.Slurm | None = None) -> jobs.JobSnapshot:
+    """The snapshot after the decision's actions have been carried out."""
+    raw: Raw = dict(one.raw)
+    pods = dict(one.pods)
+    for action in jobs.decide_job(one).actions:
+        match action:
+            case jobs.PatchStatus(status):
+                raw["status"] = status
+            case jobs.CreatePods(replicas):
+                pods |= {replica.pod: {"status": {}} for replica in replicas}
+            case jobs.PatchPods(statuses):
+                pods |= {name: {"status": status} for name, status in statuses.items()}
+            case _:
+                pass
+    return dataclasses.replace(one, raw=raw, pods=pods, slurm=one.slurm if says is None else says)
+
+
+def conditions(one: jobs.JobSnapshot) -> list[str]:
+    """`Created`, `Running(F)` ... of the status after the decision."""
+    status = then(one).raw.get("status") or {}
+    return [one["type"] + ("" if one["status"] == "True" else "(F)") for one in status.get("conditions") or ()]
+
+
+def actions(one: jobs.JobSnapshot, kind: type) -> list[Any]:
+    """The decision's actions of a kind."""
+    return [action for action in jobs.decide_job(one).actions if isinstance(action, kind)]
+
+
+def text(one: jobs.JobSnapshot) -> str:
+    """The last condition's message after the decision."""
+    return str(then(one).raw["status"]["conditions"][-1]["message"])
+
+
+def test_a_new_job_is_submitted_once() -> None:
+    """Created, and one submission."""
+    one = snapshot(jobs.Slurm.NOT_SUBMITTED)
+    assert conditions(one) == ["Created"]
+    assert actions(one, jobs.Submit) == [jobs.Submit()]
+
+
+def test_the_finalizer_is_there_before_the_submission() -> None:
+    """Else a deletion in between would leave a Slurm job behind."""
+    one = snapshot(jobs.Slurm.NOT_SUBMITTED)
+    one.raw["metadata"]["finalizers"].clear()
+    kinds = [type(action) for action in jobs.decide_job(one).actions]
+    assert kinds.index(jobs.AddFinalizer) < kinds.index(jobs.Submit)
+
+
+def test_nothing_is_submitted_while_slurm_is_away() -> None:
+    """No answer is no news."""
+    assert not actions(snapshot(jobs.Slurm.UNREACHABLE), jobs.Submit)
+
+
+def test_the_normal_way() -> None:
+    """Pending, configuring, running, completing, completed: the list that kubectl shows at each step."""
+    one = snapshot(jobs.Slurm.NOT_SUBMITTED)
+    seen = []
+    for state in ("PENDING", "RUNNING+CONFIGURING", "RUNNING", "COMPLETED+COMPLETING", "COMPLETED"):
+        one = then(one, slurm(state))
+        seen.append(conditions(one))
+        one = then(one)
+    running = ["Created", "Running"]
+    assert seen == [["Created"], ["Created"], running, running, ["Created", "Running(F)", "Succeeded"]]
+    assert one.raw["status"]["replicaStatuses"]["Worker"]["succeeded"] == 63
+
+
+@pytest.mark.parametrize(
+    "state", ["PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "RUNNING+QUANTUM"]
+)
+def test_the_same_again_is_no_action(state: str) -> None:
+    """What was done is not done again (events apart, which are posted once)."""
+    one = then(then(snapshot(slurm(state), policy="Never")))
+    left = [action for action in jobs.decide_job(one).actions if not isinstance(action, jobs.Event)]
+    assert left == []
+
+
+def test_an_unknown_word_changes_nothing() -> None:
+    """It may mean anything."""
+    one = then(snapshot(slurm("RUNNING")))
+    assert conditions(dataclasses.replace(one, slurm=slurm("RUNNING+QUANTUM"))) == ["Created", "Running"]
+
+
+def test_an_application_failure_with_never_fails() -> None:
+    """With the program's code in the message."""
+    one = snapshot(slurm("FAILED", exit_code=ExitCode("ERROR", 3)), policy="Never")
+    assert conditions(one)[-1] == "Failed"
+    assert "exit code 3" in text(one)
+
+
+def test_an_application_failure_is_tried_again_after_a_pause() -> None:
+    """Ten seconds at first; then the next attempt's number, and no job id."""
+    one = snapshot(slurm("FAILED", exit_code=ExitCode("ERROR", 3)))
+    assert conditions(one)[-1] == "Restarting"
+    assert jobs.decide_job(one).retry_after == pytest.approx(9)
+    later = dataclasses.replace(then(one), now=NOW + timedelta(seconds=10))
+    annotate = actions(later, jobs.Annotate)
+    assert annotate == [jobs.Annotate({names.ANNOTATION_ATTEMPT: "2", names.ANNOTATION_JOB_ID: None})]
+
+
+def test_the_backoff_limit_is_the_number_of_retries() -> None:
+    """The third failure of a limit of 2 is the last."""
+    last = snapshot(slurm("FAILED"), backoff=2, attempt=3)
+    assert conditions(last)[-1] == "Failed"
+    assert "backoff limit" in text(last)
+    assert conditions(snapshot(slurm("FAILED"), backoff=2, attempt=2))[-1] == "Restarting"
+
+
+@pytest.mark.parametrize(("code", "last"), [(1, "Failed"), (137, "Restarting")])
+def test_exit_code_policy_retries_from_128_on(code: int, last: str) -> None:
+    """Signals and what the program calls retryable."""
+    assert conditions(snapshot(slurm("FAILED", exit_code=ExitCode("ERROR", code)), policy="ExitCode"))[-1] == last
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "TIMEOUT", "DEADLINE"])
+def test_a_cancelled_or_late_job_is_never_tried_again(state: str) -> None:
+    """Whatever the policy."""
+    assert conditions(snapshot(slurm(state), policy="Always"))[-1] == "Failed"
+
+
+def test_node_loss_names_the_node() -> None:
+    """Failed with Never; the reader need not ask Slurm."""
+    one = snapshot(slurm("NODE_FAIL", failed_node="gpu-node-3"), policy="Never")
+    assert "gpu-node-3" in text(one)
+
+
+def test_a_requeued_job_is_restarting_not_failed() -> None:
+    """Slurm starts it again itself; nothing is submitted."""
+    one = dataclasses.replace(
+        then(snapshot(slurm("RUNNING"))), slurm=slurm("PENDING", restart_count=1), lost=("gpu-node-9",)
+    )
+    assert conditions(one) == ["Created", "Restarting"]
+    assert "gpu-node-9" in text(one)
+    assert not actions(one, jobs.Submit)
+
+
+def test_a_job_that_slurm_forgot_is_lost_and_not_sent_again() -> None:
+    """How it ended can't be known."""
+    one = snapshot(jobs.Slurm.ABSENT)
+    assert then(one).raw["status"]["conditions"][-1]["reason"] == "SlurmJobLost"
+    assert not actions(one, jobs.Submit)
+
+
+def test_a_refusal_is_said_once_and_nothing_is_sent() -> None:
+    """Failed, an event, and no Slurm job."""
+    refused = dataclasses.replace(
+        snapshot(jobs.Slurm.NOT_SUBMITTED), plan=None, refusal=InvalidObject("spec.elasticPolicy", "not supported yet")
+    )
+    assert "spec.elasticPolicy" in text(refused)
+    assert not actions(refused, jobs.Submit)
+    assert jobs.decide_job(then(refused)).actions == ()
+
+
+def deleting(says: Job | jobs.Slurm) -> jobs.JobSnapshot:
+    """The job with a deletion timestamp."""
+    one = snapshot(says)
+    one.raw["metadata"]["deletionTimestamp"] = "2026-12-01T11:59:00Z"
+    return one
+
+
+def test_deletion_cancels_and_waits_for_slurm() -> None:
+    """The object stays until Slurm holds nothing of it."""
+    assert jobs.decide_job(deleting(slurm("RUNNING"))).actions == (jobs.Cancel(7),)
+    assert jobs.decide_job(deleting(slurm("CANCELLED+COMPLETING"))).actions == (jobs.Cancel(7),)
+    assert jobs.decide_job(deleting(slurm("CANCELLED"))).actions == (jobs.RemoveFinalizer(),)
+
+
+def test_deletion_waits_while_slurm_is_away() -> None:
+    """Letting go now could leave 512 GPUs busy for nobody."""
+    decision = jobs.decide_job(deleting(jobs.Slurm.UNREACHABLE))
+    assert (decision.actions, decision.retry_after) == ((), 2.0)
+
+
+def test_mirror_pods_follow_the_job() -> None:
+    """One for each replica, Running with its host, then Succeeded."""
+    one = then(snapshot(slurm("RUNNING")))
+    assert len(one.pods) == 64
+    one = then(one)
+    worker = one.pods["ai-training-worker-0"]["status"]
+    assert (worker["phase"], "gpu-node-1" in worker["message"]) == ("Running", True)
+    ended = then(dataclasses.replace(one, slurm=slurm("COMPLETED")))
+    assert {pod["status"]["phase"] for pod in ended.pods.values()} == {"Succeeded"}
+
+
+def test_an_ended_jobs_pods_stay_deleted() -> None:
+    """Who removed them does not want them back."""
+    one = then(then(snapshot(slurm("COMPLETED"))))
+    assert not actions(dataclasses.replace(one, pods={}), jobs.CreatePods)
+
+
+def test_names_that_are_too_long_are_shortened_and_stay_apart() -> None:
+    """Labels hold 63 characters."""
+    short = {mirror.shorten("x" * 200 + str(index), 63) for index in range(9)}
+    assert len(short) == 9
+    assert max(map(len, short)) <= 63

@@ -1,0 +1,107 @@
+"""slurm.conf and gres.conf: right lines, the same bytes for the same pool, small for a large one."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.errors import Conflict
+from kubeslurm.layout import plan_pool
+from kubeslurm.rendering import render
+from tests.unit import examples
+from tests.unit.examples import Raw
+
+
+def named(name: str, replicas: int = 2, **spec: object) -> Raw:
+    """The example NodeSet under another name."""
+
+    def change(raw: Raw) -> None:
+        raw["metadata"]["name"] = name
+        raw["spec"]["replicas"] = replicas
+        raw["spec"] |= spec
+
+    return examples.raw("NodeSet", change)
+
+
+def files(*nodesets: Raw, cluster: Raw | None = None) -> dict[str, str]:
+    """The rendered files of the example cluster with these NodeSets."""
+    made = SlurmCluster.parse(cluster or examples.raw("SlurmCluster"))
+    return dict(render(plan_pool(made, [NodeSet.parse(one) for one in nodesets])).files)
+
+
+def test_the_reference_pool() -> None:
+    """The lines that the reference asks for."""
+    made = files(examples.raw("NodeSet"))
+    assert made["gres.conf"] == "AutoDetect=off\nName=gpu Type=h100 File=/dev/nvidia[0-7]\n"
+    assert (
+        "NodeName=gpu-node-[0-63] CPUs=32 Boards=1 SocketsPerBoard=1 CoresPerSocket=32 ThreadsPerCore=1 RealMemory=128000"
+        " Gres=gpu:h100:8 State=CLOUD\n" in made["slurm.conf"]
+    )
+    assert (
+        "PartitionName=gpu_partition Nodes=gpu-node-[0-63] Default=YES MaxTime=UNLIMITED State=UP\n"
+        in made["slurm.conf"]
+    )
+    assert "SchedulerParameters=bf_continue,bf_max_job_test=1000,bf_interval=30\n" in made["slurm.conf"]
+
+
+def test_the_same_bytes_in_any_order() -> None:
+    """Order of NodeSets and of keys is no information."""
+    sets = [named("a"), named("b", 3), named("c", 1, weight=5)]
+
+    def turned(raw: Raw) -> None:
+        raw["spec"]["config"] = dict(reversed(raw["spec"]["config"].items()))
+
+    made = {str(files(*order)) for order in itertools.permutations(sets)}
+    made.add(str(files(*sets, cluster=examples.raw("SlurmCluster", turned))))
+    assert len(made) == 1
+
+
+def test_ten_thousand_nodes_are_small() -> None:
+    """Ranges, not names."""
+    made = files(named("big", 10_000))
+    assert "NodeName=big-[0-9999] " in made["slurm.conf"]
+    assert sum(map(len, made.values())) < 1 << 20
+
+
+def test_different_gpus_have_lines_of_their_own() -> None:
+    """gres.conf must say which nodes a line is for."""
+    made = files(named("a"), named("b", gpu={"type": "a100", "devices": "/dev/dri/renderD[128-135]"}))
+    assert "NodeName=a-[0-1] Name=gpu Type=h100 File=/dev/nvidia[0-7]\n" in made["gres.conf"]
+    assert "NodeName=b-[0-1] Name=gpu Type=a100 File=/dev/dri/renderD[128-135]\n" in made["gres.conf"]
+
+
+def test_no_empty_keys() -> None:
+    """A pool without nodes has neither node lines nor GresTypes, and no line ends with `=`."""
+    made = files(named("a", 0))
+    assert "NodeName=" not in made["slurm.conf"]
+    assert "GresTypes" not in made["slurm.conf"]
+    assert not [line for line in made["slurm.conf"].splitlines() if line.endswith("=")]
+
+
+def test_ours_and_the_users_list_values_stand_together() -> None:
+    """A user can add to SlurmctldParameters, and can't take enable_configless away."""
+    raw = examples.raw(
+        "SlurmCluster", lambda one: one["spec"]["config"].update(SlurmctldParameters=["max_dbd_msg_action=exit"])
+    )
+    assert (
+        "SlurmctldParameters=enable_configless,max_dbd_msg_action=exit\n"
+        in files(named("a"), cluster=raw)["slurm.conf"]
+    )
+
+
+def test_a_nodeset_given_twice_is_refused() -> None:
+    """Names of different NodeSets' nodes can't meet; those of one given twice would."""
+    first, second = named("a-1", 1), named("a", 11)
+    assert "NodeName=a-1-0 " in files(first, second)["slurm.conf"]
+    twice = [NodeSet.parse(named("a")), NodeSet.parse(named("a"))]
+    with pytest.raises(Conflict):
+        plan_pool(examples.cluster(), [twice[0], twice[1]])
+
+
+def test_padding() -> None:
+    """`ordinals.width` fills with zeros, in names and in ranges alike."""
+    made = files(named("a", 12, ordinals={"start": 5, "width": 3}))
+    assert "NodeName=a-[005-016] " in made["slurm.conf"]

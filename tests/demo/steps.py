@@ -96,7 +96,7 @@ class Demo:
         def registered(raw: Raw) -> bool:
             status = raw.get("status") or {}
             ready = int(status.get("readyReplicas") or 0)
-            say(f"{ready} of {self.replicas} registered")
+            say(f"{ready} of {self.replicas} registered" if ready else message(raw, "Ready"))
             return ready == self.replicas and is_true(raw, "Ready")
 
         self._wait(self.nodeset, "Ready with every node registered", registered)

@@ -12,6 +12,8 @@ from tests.demo.steps import EXAMPLES, OPERATOR, SYSTEM, Demo
 
 SLURM_SECONDS = 60
 RANKS_SHOWN = 4
+PODS_SHOWN = 10
+EVENTS = ("get", "events", "-A", "--sort-by=.metadata.creationTimestamp")
 
 
 def slurm(demo: Demo, program: str, *arguments: str) -> str:
@@ -63,14 +65,27 @@ def show_failure(demo: Demo, error: Exception) -> None:
     """What failed, and what the cluster last said about it."""
     demo.screen.line(f"\nThe demo failed: {error}")
     sections: dict[str, Callable[[], str]] = {
-        "the last events": lambda: _last(demo, 15, "get", "events", "-A", "--sort-by=.metadata.creationTimestamp"),
-        "the operator's last lines": lambda: _last(demo, 30, "-n", SYSTEM, "logs", OPERATOR, "--tail=30"),
+        "pods that are not ready": lambda: _not_ready(demo),
+        "the last warnings": lambda: _last(demo, 10, *EVENTS, "--field-selector=type=Warning"),
+        "the last events": lambda: _last(demo, 10, *EVENTS),
+        "the operator's last lines": lambda: _last(demo, 20, "-n", SYSTEM, "logs", OPERATOR, "--tail=20"),
     }
     for title, get in sections.items():
         try:
             demo.screen.section(title, get())
         except (CommandError, RuntimeError) as reason:
             demo.screen.line(f"{title}: not to be had: {reason}")
+
+
+def _not_ready(demo: Demo) -> str:
+    lines = demo.cluster.kubectl("get", "pods", "-A", "--no-headers", check=False, timeout=30).stdout.splitlines()
+    return "\n".join([line for line in lines if not _is_ready(line.split())][:PODS_SHOWN])
+
+
+def _is_ready(columns: list[str]) -> bool:
+    """Of a line NAMESPACE NAME READY STATUS ..."""
+    ready, wanted = columns[2].split("/")
+    return columns[3] == "Completed" or (columns[3] == "Running" and ready == wanted)
 
 
 def _last(demo: Demo, lines: int, *arguments: str) -> str:

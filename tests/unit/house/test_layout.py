@@ -148,7 +148,7 @@ def test_every_link_of_the_pages_leads_somewhere() -> None:
     dead = [
         f"{page.relative_to(ROOT)}: {target}"
         for page in tracked("*.md")
-        for target in links.findall(page.read_text())
+        for target in links.findall(re.sub(r"`[^`\n]*`", "", page.read_text()))
         if not (page.parent / target).exists()
     ]
     assert not dead

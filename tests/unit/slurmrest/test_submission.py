@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from slurmrest import Ambiguous, InvalidRequest, Submission, Timeouts, Unavailable
+from slurmrest.submission import Index
 from tests.unit.slurmrest.fake import (
     DESCRIPTION,
     EMPTY,
@@ -61,6 +63,35 @@ async def test_a_job_whose_answer_was_lost_is_found() -> None:
     async with slurmrestd.client() as slurm:
         assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1, existing=True)
     assert len(slurmrestd.jobs) == 1
+
+
+async def test_a_look_that_fails_is_not_the_last_one() -> None:
+    """slurmrestd may be back a moment after it has lost the answer."""
+    slurmrestd = FakeSlurmrestd()
+
+    async with slurmrestd.client() as slurm:
+        await slurm.job_states()
+
+        def lost_and_down(request: httpx.Request, effect: Any) -> httpx.Response:
+            slurmrestd.fail("GET", "jobs/state/", *[unsent] * 3)
+            return answer_lost(request, effect)
+
+        slurmrestd.fail("POST", "job/submit", lost_and_down)
+        assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1, existing=True)
+
+
+def test_the_index_forgets_what_slurmctld_has_forgotten() -> None:
+    """A service that runs for months must not keep each job it has ever seen."""
+    index = Index()
+    index.learn(1, "kubeslurm:a")
+    index.learn(2, "kubeslurm:a")
+    index.learn(3, "a person's own words")
+    assert index.ids("a") == [1, 2]
+    assert index.unread([2, 3, 4]) == [4]
+    assert index.ids("a") == [2]
+    assert index.unread([1, 2, 3]) == [1]
+    index.unread([])
+    assert vars(index) == {"_keys": {}, "_ids": {}}
 
 
 @pytest.mark.parametrize("fault", [swallowed, instead(reply(500, EMPTY)), instead(reply(502, "Bad gateway"))])
@@ -182,7 +213,12 @@ async def test_warnings_of_a_job_that_was_made_are_kept() -> None:
 async def test_submissions_of_one_key_at_the_same_time_make_one_job() -> None:
     """The others wait and find it."""
     slurmrestd = FakeSlurmrestd()
-    async with slurmrestd.client() as slurm:
+
+    async def slowly(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.005)
+        return slurmrestd.answer(request)
+
+    async with slurmrestd.client(transport=httpx.MockTransport(slowly)) as slurm:
         calls = [slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") for _ in range(20)]
         assert {one.job_id for one in await asyncio.gather(*calls)} == {1}
         assert not slurm._locks
@@ -192,7 +228,12 @@ async def test_submissions_of_one_key_at_the_same_time_make_one_job() -> None:
 def test_threads_that_submit_one_key_make_one_job() -> None:
     """As above, for the synchronous client."""
     slurmrestd = FakeSlurmrestd()
-    with slurmrestd.sync_client() as slurm, ThreadPoolExecutor(8) as pool:
+
+    def slowly(request: httpx.Request) -> httpx.Response:
+        time.sleep(0.005)
+        return slurmrestd.answer(request)
+
+    with slurmrestd.sync_client(transport=httpx.MockTransport(slowly)) as slurm, ThreadPoolExecutor(8) as pool:
         calls = [pool.submit(slurm.submit, DESCRIPTION, SCRIPT, key="k", user="alice") for _ in range(8)]
         assert {call.result().job_id for call in calls} == {1}
     assert posts(slurmrestd) == 1

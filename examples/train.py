@@ -78,7 +78,9 @@ def main() -> None:
         sys.exit(f"the sum of all ranks is {total}, not {world * (world - 1) // 2}")
     hold = float(os.environ.get("HOLD_SECONDS", "0"))
     time.sleep(hold)
-    print(f"rank {rank} of {world} on {socket.gethostname()} local {local} gpus {','.join(gpus)} sum {total}", flush=True)
+    print(
+        f"rank {rank} of {world} on {socket.gethostname()} local {local} gpus {','.join(gpus)} sum {total}", flush=True
+    )
 
 
 if __name__ == "__main__":

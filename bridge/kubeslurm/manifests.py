@@ -199,6 +199,14 @@ def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
                 "command": ["slurmctld", "-D"],
                 "ports": [{"name": "slurmctld", "containerPort": CONTROLLER_PORT}],
                 "readinessProbe": _tcp_probe(CONTROLLER_PORT),
+                # slurmctld can hang with its port open (24.11 does when it refuses a cancel): ask what takes its locks
+                "livenessProbe": {
+                    "exec": {"command": ["timeout", "10", "sinfo", "-h", "-o", "%D"]},
+                    "initialDelaySeconds": 30,
+                    "periodSeconds": 30,
+                    "timeoutSeconds": 12,
+                    "failureThreshold": 3,
+                },
                 "volumeMounts": [
                     *shared,
                     config,

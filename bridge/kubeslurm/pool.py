@@ -11,7 +11,7 @@ Pure and total; called once per tick and NodeSet by the operator, which carries 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -27,6 +27,10 @@ LOST_AFTER: Final = timedelta(seconds=3)
 """A node that holds a job and whose pod has not run for so long is set down; Slurm alone would wait SlurmdTimeout."""
 
 _BUSY: Final = frozenset({NodeBase.ALLOCATED, NodeBase.MIXED})
+
+
+Reason = tuple[str, int | None]
+"""A node's reason and when it was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,8 @@ class NodeSetSnapshot:
     """One NodeSet at one moment. `wanted` and `surplus` are Slurm node names in order of their ordinals.
 
     `configured`: the node names that slurmctld's config holds. `slurm`: what slurmctld says of its nodes, None when it
-    did not answer.
+    did not answer. `stale`: the reason that a node had while it was last seen up and undrained; Slurm keeps such a one
+    for ever, so it explains nothing that came later.
     """
 
     wanted: tuple[str, ...]
@@ -55,6 +60,7 @@ class NodeSetSnapshot:
     configured: Collection[str]
     slurm: Mapping[str, Node] | None
     now: datetime
+    stale: Mapping[str, Reason] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +123,15 @@ def is_drained(node: Node) -> bool:
     return held and not is_busy(node) and node.states.base is not NodeBase.UNKNOWN and not node.states.unknown
 
 
-def is_lost(node: Node) -> bool:
-    """It went down because its pod went away under a job."""
-    return node.states.base is NodeBase.DOWN and node.reason.startswith((REBOOTED, POD_LOST))
+def is_stale(node: Node, stale: Mapping[str, Reason]) -> bool:
+    """Is the node's reason one that it had before, while it was well?"""
+    return stale.get(node.name) == (node.reason, node.reason_changed_at)
+
+
+def is_lost(node: Node, stale: Mapping[str, Reason]) -> bool:
+    """It went down because its pod went away."""
+    told = node.reason.startswith((REBOOTED, POD_LOST)) or is_stale(node, stale)
+    return node.states.base is NodeBase.DOWN and told
 
 
 def decide_pool(snapshot: NodeSetSnapshot) -> tuple[PoolAction, ...]:
@@ -141,20 +153,22 @@ def _keep(name: str, snapshot: NodeSetSnapshot) -> Iterator[PoolAction]:
         yield DeletePod(name, pod.uid, free=False)
     node = (snapshot.slurm or {}).get(name)
     if node is not None:
-        yield from _restore(node, pod, snapshot.now)
+        yield from _restore(node, pod, snapshot)
 
 
-def _restore(node: Node, pod: PodView | None, now: datetime) -> Iterator[PoolAction]:
+def _restore(node: Node, pod: PodView | None, snapshot: NodeSetSnapshot) -> Iterator[PoolAction]:
     """A wanted node: lift what we did to it, and tell Slurm when its pod is lost under a job."""
-    ours = node.reason.startswith(names.REASON_PREFIX)
+    stale = is_stale(node, snapshot.stale)
+    ours = node.reason.startswith(names.REASON_PREFIX) and not stale
     down = node.states.base is NodeBase.DOWN
     if NodeFlag.DRAIN in node.states.flags:
         if ours and not down:
             yield Undrain(node.name)
     elif down:
-        if (ours or node.reason == REBOOTED) and _registered(node, pod):
+        # somebody who sets a node down gives a reason; with an old one, or its own words, it was Slurm
+        if (ours or stale or node.reason == REBOOTED) and _registered(node, pod):
             yield Resume(node.name)
-    elif is_busy(node) and _lost(pod, now):
+    elif is_busy(node) and _lost(pod, snapshot.now):
         yield SetDown(node.name, POD_LOST)
 
 

@@ -25,7 +25,7 @@ OWN_LISTS: Final[Mapping[str, tuple[str, ...]]] = {
 """What must stand in the list-valued keys whatever the spec adds: configless pods, and CPUs beyond the machine's."""
 
 DEFAULTS: Final[Mapping[str, str]] = {
-    "MessageTimeout": "30",
+    "MessageTimeout": "10",
     "MpiDefault": "none",
     "SelectTypeParameters": "CR_Core_Memory",
     "SchedulerType": "sched/backfill",

@@ -33,7 +33,7 @@ def main() -> None:
     if level not in logging.getLevelNamesMapping():
         sys.exit(f"KUBESLURM_LOG_LEVEL: {level!r} is no log level")
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    for chatty in ("httpx", "httpcore", "kopf.objects", "asyncio"):
+    for chatty in ("httpx", "httpcore", "kopf", "aiohttp.access", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     os.environ.setdefault("LOGNAME", names.MANAGER)  # kopf asks for a user name, which the pod's uid has not
     kopf.run(

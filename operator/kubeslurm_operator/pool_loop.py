@@ -221,6 +221,7 @@ class PoolLoop:
             configured=self._configured(),
             slurm=self._runtime.snapshot.nodes,
             now=datetime.now(UTC),
+            stale=self._runtime.stale,
         )
         actions = pool.decide_pool(snapshot)
         await self._actions.carry_out(cluster, raw, member.nodeset, actions)

@@ -10,7 +10,7 @@ import asyncio
 import base64
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from kubeslurm_operator.pool_loop import PoolLoop
 from kubeslurm_operator.slurm import Poller, Snapshot
 from kubeslurm_operator.store import Key, Store
 from kubeslurm_operator.virtual_nodes import VirtualNode
-from slurmrest import AsyncSlurm, SignedTokens
+from slurmrest import AsyncSlurm, Node, NodeBase, NodeFlag, SignedTokens
 
 if TYPE_CHECKING:
     from kubeslurm_operator.job_loop import JobLoop
@@ -47,6 +47,8 @@ class Runtime:
         self._jobs = jobs
         self._tasks: list[asyncio.Task[None]] = []
         self._lost: dict[str, float] = {}
+        self.stale: dict[str, pool.Reason] = {}
+        """The reason of each node while it was last well; see `pool.NodeSetSnapshot`."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -129,8 +131,14 @@ class Runtime:
 
     def _observed(self, before: Snapshot, now: Snapshot) -> None:
         if now.nodes is not before.nodes:
-            lost = [node.name for node in (now.nodes or {}).values() if pool.is_lost(node)]
-            self._lost |= dict.fromkeys(lost, time.monotonic())
+            self._remember(now.nodes or {})
         if now.nodes is not before.nodes or now.reachable != before.reachable:
             self.pool.wake()
         self._jobs.observed(self.key, before, now)
+
+    def _remember(self, nodes: Mapping[str, Node]) -> None:
+        lost = [node.name for node in nodes.values() if pool.is_lost(node, self.stale)]
+        self._lost |= dict.fromkeys(lost, time.monotonic())
+        for node in nodes.values():
+            if node.states.base is not NodeBase.DOWN and NodeFlag.DRAIN not in node.states.flags:
+                self.stale[node.name] = (node.reason, node.reason_changed_at)

@@ -16,8 +16,9 @@ EARLIER = NOW - timedelta(minutes=5)
 
 
 def node(state: str, *, reason: str = "", started: datetime = NOW, name: str = "n-0") -> Node:
-    """A Slurm node in a state such as IDLE+DRAIN."""
-    return Node(name=name, states=NodeStates.parse(state), reason=reason, slurmd_start_time=int(started.timestamp()))
+    """A Slurm node in a state such as IDLE+DRAIN; its reason was given at second 5."""
+    began = int(started.timestamp())
+    return Node(name=name, states=NodeStates.parse(state), reason=reason, reason_changed_at=5, slurmd_start_time=began)
 
 
 def pod(
@@ -28,7 +29,13 @@ def pod(
 
 
 def decide(
-    one: Node | None, of: pool.PodView | None, *, wanted: bool = True, known: bool = True, answers: bool = True
+    one: Node | None,
+    of: pool.PodView | None,
+    *,
+    wanted: bool = True,
+    known: bool = True,
+    answers: bool = True,
+    stale: pool.Reason | None = None,
 ) -> tuple[pool.PoolAction, ...]:
     """The actions for a NodeSet of the one node n-0."""
     return pool.decide_pool(
@@ -39,6 +46,7 @@ def decide(
             configured={"n-0"} if known else set(),
             slurm=({"n-0": one} if one else {}) if answers else None,
             now=NOW,
+            stale={"n-0": stale} if stale else {},
         )
     )
 
@@ -107,6 +115,17 @@ def test_never_lifts_what_somebody_else_did(state: str) -> None:
 def test_resumes_a_node_whose_pod_is_back(reason: str) -> None:
     """Slurm keeps such a node down until somebody says that it is well."""
     assert decide(node("DOWN+CLOUD", reason=reason), pod()) == (pool.Resume("n-0"),)
+
+
+def test_an_old_reason_does_not_make_a_reboot_somebody_elses() -> None:
+    """Slurm keeps the reason of a drain that was lifted long ago, also when it sets the node down by itself."""
+    assert decide(node("DOWN", reason="bad fan"), pod(), stale=("bad fan", 5)) == (pool.Resume("n-0"),)
+    assert decide(node("DOWN", reason="bad fan"), pod(), stale=("bad fan", 4)) == ()
+
+
+def test_an_old_reason_of_ours_does_not_make_a_drain_ours() -> None:
+    """A drain over REST may come without a reason of its own."""
+    assert decide(node("IDLE+DRAIN", reason=pool.SCALE_IN), pod(), stale=(pool.SCALE_IN, 5)) == ()
 
 
 def test_does_not_resume_before_the_new_pod_has_registered() -> None:

@@ -41,3 +41,10 @@ def product(cluster: Cluster) -> Product:
         cluster.load("operator")
     made.install()
     return made
+
+
+@pytest.fixture
+def tidy(product: Product) -> Iterator[None]:
+    """Put right what a failed test leaves."""
+    yield
+    product.tidy()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from slurmrest.hostlists import expand
 from tests.cluster import Cluster
 from tests.demo.screen import Screen
 from tests.demo.steps import EXAMPLES, SYSTEM, Demo, documents
@@ -83,6 +84,13 @@ class Product:
             "delete", "-n", TENANT, "pytorchjob", name, "--ignore-not-found", "--timeout=90s", timeout=100
         )
 
+    def tidy(self) -> None:
+        """No job of the tenant's, as many nodes as ever: what a test that failed may have left is put right."""
+        self.cluster.kubectl("delete", "-n", TENANT, "pytorchjobs", "--all", "--timeout=90s", timeout=100)
+        if (self.get("nodeset", NODESET, POOL) or {})["spec"]["replicas"] != EIGHT:
+            self.scale(EIGHT)
+            self.wait_registered(EIGHT)
+
     def events(self, kind: str, name: str, namespace: str = TENANT) -> list[str]:
         """`reason: message` of the object's events."""
         found = self.cluster.kubectl_json("get", "-n", namespace, "events")["items"]
@@ -118,6 +126,10 @@ class Product:
         found = [one for one in self.slurm_jobs() if one.get("Comment", "").startswith(key)]
         assert len(found) == 1, f"{len(found)} Slurm jobs of {raw['metadata']['name']}"
         return found[0]
+
+    def last_host(self, raw: Raw) -> str:
+        """The last of the nodes that a running job has: not the one of its batch script."""
+        return expand(self.slurm_job(raw)["NodeList"])[-1]
 
     def node_states(self) -> dict[str, str]:
         """State by node."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.product import TENANT, Product, message, newest, training_job
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("tidy")]
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.2, 0.5, 1.5, 4.0])

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import yaml
 
-from tests.cluster import binaries, cache, engine, faults, images, node_image, packages, versions, volumes
+from tests.cluster import binaries, cache, engine, faults, images, limits, node_image, packages, versions, volumes
 from tests.cluster.shell import CommandError, run
 
 Progress = Callable[[str], object]
@@ -63,10 +63,20 @@ class Cluster:
     # -- up and down
 
     def is_up(self) -> bool:
-        """Whether the API server answers."""
-        if not self.foreign and not (self.kubeconfig.exists() and self.engine.running()):
-            return False
-        return self.kubectl("get", "--raw", "/readyz", check=False, timeout=15).returncode == 0
+        """Whether the cluster is there and its API server answers."""
+        return (self.foreign or self._exists()) and self._answers()
+
+    def _answers(self) -> bool:
+        return self.kubectl("get", "--raw", "/readyz", check=False, timeout=30).returncode == 0
+
+    @property
+    def _made(self) -> Path:
+        """Exists once kind has made the cluster whole."""
+        return self.kubeconfig.with_name("made")
+
+    def _exists(self) -> bool:
+        """Whether kind made the cluster, and its control plane runs (it may be too busy to answer)."""
+        return self._made.exists() and self.engine.running() and bool(self._containers("control-plane"))
 
     def up(
         self, progress: Progress = _silent, *, workers: int = 2, load: Sequence[str] = (), wait: float = _READY_SECONDS
@@ -74,7 +84,8 @@ class Cluster:
         """Bring the cluster up with the images `load` on its workers; what is up already stays as it is."""
         if self.foreign:
             return
-        if not self.is_up():
+        self.engine.revive()
+        if not self._exists():
             self._make(progress, workers)
         with ThreadPoolExecutor() as pool:
             loading = [pool.submit(self.load, name) for name in load]
@@ -87,6 +98,7 @@ class Cluster:
         """Build what is missing, start the engine, let kind make the cluster."""
         progress("build what is missing")
         packages.ensure()
+        limits.check(1 + workers)
         image = ["--image", node_image.tag()] if self.engine.own else []
         archive = node_image.archive() if self.engine.own else None
         progress("start the engine")
@@ -100,6 +112,7 @@ class Cluster:
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(yaml.safe_dump(kind_config(workers, own=self.engine.own)))
         self._kind("create", "cluster", "--config", str(config), *image, timeout=600)
+        self._made.touch()
 
     def _kind(self, *args: str, timeout: float) -> None:
         command = ["kind", *args, "--name", self.name, "--kubeconfig", str(self.kubeconfig)]
@@ -109,6 +122,7 @@ class Cluster:
     def _settle(self, progress: Progress, wait: float) -> None:
         """Fake GPUs and volumes into the cluster, and wait until everything is ready."""
         progress("fake GPUs, volumes")
+        self._until("the API server answers", self._answers, wait)
         if not self.engine.own:
             self.load("fakegpu")
         self.apply((cache.FILES / "fakegpu.yaml").read_text())
@@ -121,10 +135,18 @@ class Cluster:
         self._wait_for_gpus(wait)
 
     def _wait_for_gpus(self, wait: float) -> None:
+        def there() -> bool:
+            return all(int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) for node in self._worker_objects())
+
+        self._until("the workers have nvidia.com/gpu", there, wait)
+
+    @staticmethod
+    def _until(what: str, done: Callable[[], bool], wait: float) -> None:
+        """Ask until `done`; TimeoutError after `wait` seconds."""
         end = time.monotonic() + wait
-        while not all(node["status"]["allocatable"].get("nvidia.com/gpu") for node in self._worker_objects()):
+        while not done():
             if time.monotonic() > end:
-                raise TimeoutError("the fake GPUs don't show up as nvidia.com/gpu")
+                raise TimeoutError(f"not after {wait:g} s: {what}")
             time.sleep(0.2)
 
     def _offer_volumes(self) -> None:
@@ -293,7 +315,7 @@ def stop(progress: Progress = _silent) -> None:
     progress("stop the engine")
     own = engine.OwnEngine()
     own.stop()
-    if engine.choose() is not own and not isinstance(engine.choose(), engine.OwnEngine):
+    if not engine.choose().own:
         for folder in sorted((cache.root() / "clusters").glob("*")):
             Cluster(folder.name).down()
     cache.remove(cache.root() / "clusters")

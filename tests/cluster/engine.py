@@ -47,6 +47,9 @@ class StockEngine:
     def start(self) -> None:
         """Nothing to start."""
 
+    def revive(self) -> None:
+        """Nothing to revive."""
+
     def stop(self) -> None:
         """The machine's engine is not ours to stop."""
 
@@ -139,6 +142,11 @@ class OwnEngine:
                 return
             pid = self.first_process() or self._make_namespaces()
             self._start_dockerd(pid)
+
+    def revive(self) -> None:
+        """Start dockerd again where it alone died."""
+        if self.first_process() is not None:
+            self.start()
 
     def _make_namespaces(self) -> int:
         """Start the first process: everything else lives in its namespaces."""

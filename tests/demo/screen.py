@@ -51,9 +51,9 @@ class Screen:
             nonlocal last
             if text != last:
                 last = text
-                self.line(f"  {title}: {text}")
+                self.line(f"{self.total:7.1f} s  {title}: {text}")
 
-        self.line(f"  {title} ...")
+        self.line(f"{self.total:7.1f} s  {title} ...")
         yield say
 
     def line(self, text: str) -> None:

@@ -12,12 +12,12 @@ from tests.cluster import limits
 def test_too_few_inotify_instances_are_told_before_anything_is_made() -> None:
     """The error says what runs out, how much is used, and what to do."""
     with pytest.raises(limits.MachineLimitError, match="100 of the 128"):
-        limits.need_inotify(3, in_use=100, limit=128)
+        limits.need_inotify(2, in_use=100, limit=128)
 
 
-def test_six_nodes_fit_debians_limit() -> None:
-    """Two clusters of three nodes stand side by side on a bare machine."""
-    limits.need_inotify(3, in_use=3 * limits.PER_NODE, limit=128)
+def test_two_clusters_fit_debians_limit() -> None:
+    """Two clusters with two workers each stand side by side on a bare machine."""
+    limits.need_inotify(2, in_use=limits.CONTROL_PLANE + 2 * limits.WORKER, limit=128)
 
 
 def test_open_instances_are_counted_over_processes(tmp_path: Path) -> None:

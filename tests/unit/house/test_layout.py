@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.demo import place
+
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("bridge/kubeslurm", "operator/kubeslurm_operator", "slurmrest/slurmrest", "templates/kubeslurm_templates")
 LONGEST_MODULE = 500
@@ -140,6 +142,24 @@ def test_every_make_command_in_the_pages_exists() -> None:
     for page in tracked("*.md"):
         named = re.findall(r"(?:^|`)make ([a-z0-9-]+)", page.read_text(), re.MULTILINE)
         assert set(named) <= targets, page.name
+
+
+def test_the_readme_tells_what_the_demo_gives() -> None:
+    """The commands that README says work after `. .demo/env` are those that the demo makes, and `. .demo/env` is there."""
+    text = (ROOT / "README.md").read_text()
+    sentence = re.search(r"After the second command, (.+?)\s+in that shell work", text, re.DOTALL)
+    assert sentence
+    assert set(re.findall(r"`(\w+)`", sentence[1])) <= {"kubectl", "helm", *place.SLURM_COMMANDS}
+    assert f". {place.FOLDER.relative_to(ROOT)}/env" in text
+
+
+def test_the_kubeslurm_commands_of_the_pages_work() -> None:
+    """Each `kubeslurm render` and `translate` line of the README runs as it stands."""
+    lines = re.findall(r"^    (\.venv/bin/kubeslurm .+)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert lines
+    for line in lines:
+        words = [sys.executable, "-m", "kubeslurm.cli", *line.split()[1:]]
+        subprocess.run(words, cwd=ROOT, check=True, capture_output=True, timeout=30)
 
 
 def test_every_link_of_the_pages_leads_somewhere() -> None:

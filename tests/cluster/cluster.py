@@ -98,7 +98,7 @@ class Cluster:
         """Build what is missing, start the engine, let kind make the cluster."""
         progress("build what is missing")
         packages.ensure()
-        limits.check(1 + workers)
+        limits.check(workers)
         image = ["--image", node_image.tag()] if self.engine.own else []
         archive = node_image.archive() if self.engine.own else None
         progress("start the engine")

@@ -154,10 +154,7 @@ class OwnEngine:
         shadowed = ["/etc", "/opt"] + ([] if Path("/lib/modules").exists() else [os.path.realpath("/lib")])
         setup = ["bash", "-c", _SETUP, "setup", str(self.folder), str(binaries.pause()), " ".join(shadowed)]
         spaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--propagation", "private"]
-        with (self.folder / "setup.log").open("w") as log:
-            subprocess.Popen(
-                [*spaces, *setup], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+        _detach([*spaces, *setup], self.folder / "setup.log", {})
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             if pid := self.first_process():
@@ -187,15 +184,8 @@ class OwnEngine:
         # A dockerd that was killed leaves its pid file behind, and refuses to start on it if another process has that pid.
         enter = ["nsenter", f"--target={pid}", "--mount", "--net", "--pid", "--"]
         script = 'rm -f /run/docker.pid; exec dockerd --config-file "$1"'
-        with (self.folder / "dockerd.log").open("w") as log:
-            subprocess.Popen(
-                [*enter, "bash", "-c", script, "dockerd", str(self._daemon_config())],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env={**os.environ, **self.environment()},
-            )
+        argv = [*enter, "bash", "-c", script, "dockerd", str(self._daemon_config())]
+        _detach(argv, self.folder / "dockerd.log", self.environment())
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             if _answers(self.environment()):
@@ -250,6 +240,20 @@ class OwnEngine:
         """`stop`, and forget the engine's store."""
         self.stop()
         cache.remove(self.folder)
+
+
+def _detach(argv: Sequence[str], log: Path, env: Mapping[str, str]) -> None:
+    """Start a program that outlives us, in a session of its own, its output in `log`."""
+    with log.open("w") as file:
+        subprocess.run(
+            ["setsid", "--fork", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env={**os.environ, **env},
+            timeout=10,
+            check=True,
+        )
 
 
 def _remove_tree(cgroup: Path) -> bool:

@@ -1,7 +1,7 @@
 """What the machine's kernel allows, looked at before a cluster is made: a shortage shows much later, and as something else.
 
-A kind node takes about 19 inotify instances (systemd, containerd, the kubelet, kube-proxy; the control plane's more), and
-the kernel counts them per user over all namespaces. With Debian's limit of 128, six nodes fit.
+Every kind node takes inotify instances (systemd, containerd, the kubelet, kube-proxy, on the control plane the API server
+and the controllers), and the kernel counts them per user over all namespaces. Debian's limit of 128 is two clusters.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-PER_NODE = 19
+CONTROL_PLANE = 26
+WORKER = 13
 _LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
@@ -29,15 +30,16 @@ def _open_in(folder: Path) -> int:
         return 0
 
 
-def need_inotify(nodes: int, in_use: int, limit: int) -> None:
-    """MachineLimitError when `nodes` more kind nodes would run out of inotify instances."""
-    if in_use + nodes * PER_NODE > limit:
+def need_inotify(workers: int, in_use: int, limit: int) -> None:
+    """MachineLimitError when a cluster with `workers` workers would run out of inotify instances."""
+    needed = CONTROL_PLANE + workers * WORKER
+    if in_use + needed > limit:
         raise MachineLimitError(
-            f"{nodes} nodes need about {nodes * PER_NODE} inotify instances; {in_use} of the {limit} of this machine are in"
-            " use (fs.inotify.max_user_instances). Take down another cluster, or take fewer workers."
+            f"a cluster with {workers} workers takes {needed} inotify instances; {in_use} of the {limit} of this machine"
+            " are in use (fs.inotify.max_user_instances). Take down another cluster, or take fewer workers."
         )
 
 
-def check(nodes: int) -> None:
-    """MachineLimitError when this machine has no room for `nodes` more kind nodes."""
-    need_inotify(nodes, inotify_in_use(), int(_LIMIT.read_text()))
+def check(workers: int) -> None:
+    """MachineLimitError when this machine has no room for one more cluster with `workers` workers."""
+    need_inotify(workers, inotify_in_use(), int(_LIMIT.read_text()))

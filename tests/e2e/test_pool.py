@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 
 import pytest
 
 from kubeslurm import names
-from tests.e2e.product import CLUSTER, CONTROLLER, EIGHT, NODESET, POOL, Product, message, newest, training_job
+from tests.e2e.product import CLUSTER, CONTROLLER, EIGHT, NODESET, POOL, Product, Raw, message, newest, training_job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("tidy")]
 
@@ -181,7 +183,7 @@ def test_a_tenant_added_later_works_at_once(product: Product) -> None:
     }
     before = (product.get("slurmcluster", CLUSTER, POOL) or {})["spec"]["tenants"]
     product.cluster.apply([namespace])
-    _patch_tenants(product, [*before, carol])
+    _patch(product, {"tenants": [*before, carol]})
     try:
         raw = training_job("cells", namespace="biology", workers=EIGHT - 1)
         product.cluster.apply([raw])
@@ -192,16 +194,74 @@ def test_a_tenant_added_later_works_at_once(product: Product) -> None:
         assert product.slurm_job(found)["UserId"] == "carol(2001)"
     finally:
         product.cluster.kubectl("delete", "namespace", "biology", "--timeout=60s", timeout=70)
-        _patch_tenants(product, before)
+        _patch(product, {"tenants": before})
 
 
-def _patch_tenants(product: Product, tenants: object) -> None:
-    patch = yaml_text({"spec": {"tenants": tenants}})
+def test_a_killed_operator_finishes_what_it_began(product: Product) -> None:
+    """Killed in the middle of scaling out: all nodes come, none twice."""
+    product.scale(EIGHT + 4)
+    product.kill_operator()
+    product.wait_registered(EIGHT + 4, 90)
+    product.scale(EIGHT)
+    product.kill_operator()
+    product.wait_registered(EIGHT, 90)
+
+
+def test_a_bad_nodeset_is_refused_and_hurts_nothing(product: Product) -> None:
+    """Its Ready condition and an event name the field; the pool goes on, and so does its config."""
+    bad = next(one for one in product.pool(2) if one["kind"] == "NodeSet")
+    bad["metadata"]["name"] = "bad"
+    bad["spec"]["gpu"]["count"] = 4
+    product.cluster.apply([bad])
+    try:
+        found = product.wait("Ready=False", lambda: _ready(product.get("nodeset", "bad", POOL) or {}), 30)
+        assert found["reason"] == "Invalid"
+        assert "spec.gpu.count" in found["message"]
+        assert any("spec.gpu.count" in event for event in product.events("NodeSet", "bad", POOL))
+        assert sorted(product.node_states()) == [f"gpu-node-{index}" for index in range(EIGHT)]
+    finally:
+        product.cluster.kubectl("delete", "-n", POOL, "nodeset", "bad", "--timeout=30s")
+
+
+def _ready(raw: Raw) -> Raw | None:
+    conditions = (raw.get("status") or {}).get("conditions") or ()
+    return next((one for one in conditions if one["type"] == "Ready" and one["status"] == "False"), None)
+
+
+@pytest.mark.parametrize("value", ["x\nNodeName=evil", "x;y"])
+def test_a_bad_config_never_replaces_a_good_one(product: Product, value: str) -> None:
+    """ConfigApplied says which key; slurmctld keeps what it has, and jobs run."""
+    digest = _digest(product)
+    _patch(product, {"config": {"PreemptType": value}})
+    try:
+        found = product.wait("Ready=False", lambda: _ready(product.get("slurmcluster", CLUSTER, POOL) or {}), 30)
+        assert "spec.config.PreemptType" in found["message"]
+        assert _digest(product) == digest
+        product.submit(training_job("meanwhile"))
+    finally:
+        _patch(product, {"config": {"PreemptType": None}})
+    product.wait_condition("meanwhile", "Succeeded")
+
+
+def test_a_changed_config_reaches_slurmctld_without_a_restart(product: Product) -> None:
+    """The key is in slurmctld's own answer, and its pod is the same."""
+    uid = (product.get("pod", CONTROLLER, POOL) or {})["metadata"]["uid"]
+    _patch(product, {"config": {"KillWait": 17}})
+    try:
+        product.wait("the new key", lambda: re.search(r"KillWait +=\s17 sec", _config(product)), 60)
+    finally:
+        _patch(product, {"config": {"KillWait": None}})
+    assert (product.get("pod", CONTROLLER, POOL) or {})["metadata"]["uid"] == uid
+
+
+def _config(product: Product) -> str:
+    return product.in_controller("scontrol", "show", "config")
+
+
+def _digest(product: Product) -> str:
+    return str((product.get("configmap", f"{CLUSTER}-config", POOL) or {})["data"]["digest"])
+
+
+def _patch(product: Product, spec: Raw) -> None:
+    patch = json.dumps({"spec": spec})
     product.cluster.kubectl("patch", "-n", POOL, "slurmcluster", CLUSTER, "--type=merge", "-p", patch)
-
-
-def yaml_text(value: object) -> str:
-    """As kubectl's -p takes it."""
-    import json
-
-    return json.dumps(value)

@@ -134,7 +134,10 @@ class JobLoop:
             async with self._gate:
                 again = await self._reconcile(key)
         except (KubeError, SlurmError) as error:
-            LOG.warning("job %s: %s", key, error)
+            if isinstance(error, KubeError) and error.gone:
+                LOG.debug("job %s went away meanwhile: %s", key, error)
+            else:
+                LOG.warning("job %s: %s", key, error)
             again = RETRY_SECONDS
         except Exception:
             LOG.exception("job %s: its turn failed; again later", key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ class PoolActions:
         self._store = store
         self._events = events
         self._runtime = runtime
+        self.told_slurm_at = 0.0
+        """When Slurm's nodes were last changed by us: no decision is made on an older look at them."""
 
     async def carry_out(
         self, cluster: SlurmCluster, raw: Raw, nodeset: NodeSet, actions: Sequence[pool.PoolAction]
@@ -52,6 +55,7 @@ class PoolActions:
 
         await asyncio.gather(*(one(action) for action in actions))
         if any(not isinstance(action, pool.CreatePod | pool.DeletePod) for action in actions):
+            self.told_slurm_at = time.monotonic()
             self._runtime.poke()
 
     async def _do(self, cluster: SlurmCluster, raw: Raw, nodeset: NodeSet, action: pool.PoolAction) -> None:

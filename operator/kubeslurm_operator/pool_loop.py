@@ -219,7 +219,7 @@ class PoolLoop:
             surplus=member.names[member.replicas :],
             pods=member.pods,
             configured=self._configured(),
-            slurm=self._runtime.snapshot.nodes,
+            slurm=self._fresh_nodes(),
             now=datetime.now(UTC),
             stale=self._runtime.stale,
         )
@@ -228,6 +228,11 @@ class PoolLoop:
         await self._actions.show_users(self._raw_pods(raw["metadata"]["name"]), manifests.users_digest(cluster))
         await self._report_member(member, surplus=len(snapshot.surplus))
         return bool(actions)
+
+    def _fresh_nodes(self) -> Mapping[str, Any] | None:
+        """What slurmctld says of its nodes since we last changed one; None where it has not said it yet."""
+        snapshot = self._runtime.snapshot
+        return snapshot.nodes if snapshot.nodes_at > self._actions.told_slurm_at else None
 
     def _configured(self) -> frozenset[str]:
         """The nodes that slurmctld knows; while it does not answer, those of the stored config (it starts on that)."""

@@ -29,7 +29,8 @@ class Snapshot:
     nodes: Mapping[str, Node] | None = None
     jobs: Mapping[int, JobStates] | None = None
     error: str = "not asked yet"
-    at: float = 0.0
+    nodes_at: float = 0.0
+    """When (monotonic) the nodes were asked for: what was changed later does not show in them."""
 
     @property
     def reachable(self) -> bool:
@@ -75,7 +76,7 @@ class Poller:
         try:
             self.snapshot = await self._look(before)
         except SlurmError as error:
-            self.snapshot = Snapshot(error=str(error), at=time.monotonic())
+            self.snapshot = Snapshot(error=str(error))
             self._nodes_due = True
         if self.snapshot.reachable != before.reachable:
             LOG.info("slurmctld answers" if self.snapshot.reachable else "slurmctld unreachable: %s", *self._why())
@@ -86,9 +87,9 @@ class Poller:
         nodes = before.nodes
         if nodes is None or self._nodes_due or jobs != before.jobs or self._nodes_old():
             self._nodes_due = False
-            nodes = {node.name: node for node in await self.slurm.nodes()}
             self._nodes_at = time.monotonic()
-        return Snapshot(nodes, jobs, "", time.monotonic())
+            nodes = {node.name: node for node in await self.slurm.nodes()}
+        return Snapshot(nodes, jobs, "", self._nodes_at)
 
     def _nodes_old(self) -> bool:
         period = NODES_ACTIVE_SECONDS if self.active() else QUIET_SECONDS

@@ -146,7 +146,7 @@ def test_slurmctld_can_go_away_under_a_job(product: Product) -> None:
 def test_nothing_is_done_while_slurmrestd_is_away(product: Product) -> None:
     """A condition says so, no pod goes, no job is sent twice, and all goes on by itself afterwards."""
     restd = f"deployment/{CLUSTER}-restd"
-    product.submit(training_job("patient", workers=1, hold=5))
+    product.submit(training_job("patient", workers=1, hold=15))
     product.wait_condition("patient", "Running")
     product.cluster.kubectl("scale", "-n", POOL, restd, "--replicas=0")
     try:

@@ -252,6 +252,7 @@ class JobLoop:
         try:
             track.job = await runtime.slurm.job(track.job_id)
         except NotFound:
+            track.states = states
             if track.job is not None and track.job.states.finished:
                 return track.job
             return jobs.Slurm.ABSENT

@@ -120,17 +120,24 @@ class PoolLoop:
     async def _serve(
         self, raw: Raw, cluster: SlurmCluster, layout: PoolLayout, rendered: RenderedConfig, members: Sequence[Member]
     ) -> None:
-        owner = api.owner(raw)
-        await self._ensure_keys(cluster, owner)
-        await self._config.store(cluster, layout, rendered, owner)
-        await self._ensure_objects(cluster, owner)
-        applied = await self._config.bring(layout, rendered)
+        applied = await self._apply(raw, cluster, layout, rendered)
         acted = False
         for member in members:
             acted |= await self._tend(cluster, member)
         self.settling = acted or applied.holds is not True or any(self._unsettled(one) for one in members)
         self._runtime.virtual.set_resources(_resources(layout))
         await self._report(raw, applied, layout)
+
+    async def _apply(self, raw: Raw, cluster: SlurmCluster, layout: PoolLayout, rendered: RenderedConfig) -> Verdict:
+        """Objects and config. A refusal (a namespace that is going away, a quota) must not keep NodeSets from going."""
+        owner = api.owner(raw)
+        try:
+            await self._ensure_keys(cluster, owner)
+            await self._config.store(cluster, layout, rendered, owner)
+            await self._ensure_objects(cluster, owner)
+        except KubeError as error:
+            return Verdict(names.CONFIG_APPLIED, False, "ApplyFailed", str(error))
+        return await self._config.bring(layout, rendered)
 
     def _members(self) -> list[Member]:
         found = []

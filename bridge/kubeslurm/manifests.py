@@ -175,7 +175,6 @@ def _stateful_set(cluster: SlurmCluster) -> Raw:
 
 def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
     image = cluster.spec.controller.managed.image
-    name = cluster.metadata.name
     shared = [{"name": "etc", "mountPath": "/etc/slurm"}, {"name": "run", "mountPath": "/run"}]
     config = {"name": "config", "mountPath": CONFIG_DIR}
     return {
@@ -217,15 +216,19 @@ def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
                 "securityContext": _LOCKED_DOWN,
             }
         ],
-        "volumes": [
-            {"name": "etc", "emptyDir": {"medium": "Memory"}},
-            {"name": "run", "emptyDir": {"medium": "Memory"}},
-            {"name": "tmp", "emptyDir": {}},
-            {"name": "config", "configMap": {"name": config_name(name), "defaultMode": 0o555}},
-            {"name": "users", "configMap": {"name": users_name(name)}},
-            {"name": "keys", "secret": {"secretName": keys_name(name), "defaultMode": 0o440}},
-        ],
+        "volumes": _controller_volumes(cluster.metadata.name),
     }
+
+
+def _controller_volumes(cluster: str) -> list[Raw]:
+    return [
+        {"name": "etc", "emptyDir": {"medium": "Memory"}},
+        {"name": "run", "emptyDir": {"medium": "Memory"}},
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "config", "configMap": {"name": config_name(cluster), "defaultMode": 0o555}},
+        {"name": "users", "configMap": {"name": users_name(cluster)}},
+        {"name": "keys", "secret": {"secretName": keys_name(cluster), "defaultMode": 0o440}},
+    ]
 
 
 def _deployment(cluster: SlurmCluster) -> Raw:

@@ -21,6 +21,7 @@ LOG = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 300.0
 STALL_SECONDS = 60.0
+FIRST_SYNC_TRIES = 240
 
 
 class Engine:
@@ -38,7 +39,7 @@ class Engine:
 
     async def start(self) -> None:
         """Fill the store, then run the loops."""
-        await self._resync()
+        await self._first_sync()
         self.store.subscribe(self._changed)
         self._tasks = [
             asyncio.create_task(self._supervise(), name="supervisor"),
@@ -87,6 +88,19 @@ class Engine:
                     await self._dirty.wait()
             except TimeoutError:
                 continue
+
+    async def _first_sync(self) -> None:
+        """Right after our CRDs were made the API server answers 404 or 429 for a moment: ask until it lists them."""
+        for left in reversed(range(FIRST_SYNC_TRIES)):
+            try:
+                await self._resync()
+            except KubeError as error:
+                if not left:
+                    raise
+                LOG.info("the API server does not list our objects yet: %s", error)
+                await asyncio.sleep(0.5)
+            else:
+                return
 
     async def _resync_forever(self) -> None:
         while True:

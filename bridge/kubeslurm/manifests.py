@@ -58,7 +58,7 @@ mkdir -p /run/slurm /var/spool/slurmd
 mkdir -p -m 0711 /var/log/jobs
 chown root /run/slurm
 # slurmd waits ten seconds before it tries again: start it when the controller answers
-until (exec 3<>"/dev/tcp/$SLURMCTLD_HOST/$SLURMCTLD_PORT") 2>/dev/null; do sleep 0.2; done
+until (exec 3<>"/dev/tcp/$SLURMCTLD_HOST/$SLURMCTLD_PORT") 2>/dev/null; do sleep 0.5; done
 exec slurmd -D -b -N "$SLURM_NODE_NAME" --conf-server "$SLURMCTLD_HOST:$SLURMCTLD_PORT"
 """
 

@@ -3,19 +3,20 @@
 Pure and total; called by the operator's job loop whenever the object, its Slurm job or its mirror pods changed. What
 always holds: the same snapshot after its actions gives no action; without an answer of Slurm's nothing is submitted,
 cancelled, deleted or declared lost; a job is submitted again only under a new attempt's key; Slurm retries what its nodes
-lose, this retries what the program did.
+lose, this retries what the program did. Annotations are the user's to write: a Slurm job is followed or cancelled only if
+its own comment names this object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
 from kubeslurm import mirror, names, training
-from kubeslurm.conditions import rfc3339
+from kubeslurm.conditions import find, parse_time, rfc3339
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan, RestartPolicy
 from slurmrest import Job, JobBase, JobFlag
@@ -151,8 +152,29 @@ class _Draft:
         return bool(self.status["conditions"] != before)
 
 
+@dataclass(frozen=True, slots=True)
+class _Gang:
+    """What of an object it takes to follow its Slurm job; `counts` are replicas by role."""
+
+    name: str
+    counts: Mapping[str, int]
+    attempt: int
+    restart_policy: RestartPolicy
+    backoff_limit: int | None
+
+
 BACKOFF: Final = (10.0, 300.0)
 """Seconds before the first retry of a program that failed, and the most that doubling makes of it."""
+
+TENANT_GRACE: Final = 5.0
+"""Seconds that a new object may wait for its tenant: both may be applied in one go, and be seen in any order."""
+
+_TENANT_PATH: Final = "metadata.namespace"
+_FORGOTTEN: Final[Mapping[str, None]] = {
+    names.ANNOTATION_JOB_ID: None,
+    names.ANNOTATION_CLUSTER: None,
+    names.ANNOTATION_LAUNCHER_REASON: None,
+}
 
 _APPLICATION: Final = frozenset({JobBase.FAILED, JobBase.OUT_OF_MEMORY})
 _INFRASTRUCTURE: Final = frozenset({JobBase.NODE_FAIL, JobBase.BOOT_FAIL, JobBase.PREEMPTED})
@@ -178,57 +200,115 @@ def decide_job(snapshot: JobSnapshot) -> JobDecision:
     draft = _Draft(dict(snapshot.raw.get("status") or {}))
     if training.finished(draft.status):
         _mirror(snapshot, draft)
-    elif snapshot.plan is None:
+    elif _noted_wrongly(snapshot):
+        # copied from another object along with its YAML, or forged; the key finds what is really there
+        draft.actions.append(Annotate({**_FORGOTTEN, names.ANNOTATION_ATTEMPT: None}))
+    elif snapshot.plan is None and job_id_of(snapshot.raw) is None:
         _refuse(snapshot, draft)
     else:
-        _drive(snapshot, snapshot.plan, draft)
+        _drive(snapshot, _gang(snapshot), draft)
     if draft.status != (snapshot.raw.get("status") or {}):
         draft.actions.insert(0, PatchStatus(draft.status))
     return JobDecision(tuple(draft.actions), draft.retry_after)
+
+
+def _belongs(raw: Mapping[str, Any], job: Job) -> bool:
+    """Is it this object's? Its comment ends with the submission key, `<uid>/<attempt>`."""
+    uid, _, attempt = job.comment.rpartition(":")[2].rpartition("/")
+    return attempt.isdigit() and uid == raw["metadata"].get("uid")
+
+
+def _noted_wrongly(snapshot: JobSnapshot) -> bool:
+    """Does the annotation name a Slurm job that isn't this object's, or that it can't have had yet?"""
+    if job_id_of(snapshot.raw) is None:
+        return False
+    if isinstance(snapshot.slurm, Job):
+        return not _belongs(snapshot.raw, snapshot.slurm)
+    conditions = (snapshot.raw.get("status") or {}).get("conditions") or ()
+    return snapshot.slurm is Slurm.ABSENT and not training.holds(conditions, training.CREATED)
+
+
+def _gang(snapshot: JobSnapshot) -> _Gang:
+    """By the plan; a submitted job whose object can't be read any more is followed to its end, and not tried again."""
+    plan, raw = snapshot.plan, snapshot.raw
+    if plan is not None:
+        counts = {role.name: role.replicas for role in plan.roles}
+        return _Gang(plan.name, counts, plan.attempt, plan.restart_policy, plan.backoff_limit)
+    before = (raw.get("status") or {}).get("replicaStatuses") or {}
+    counts = {str(role): _replicas(raw, role, counters) for role, counters in before.items()}
+    return _Gang(raw["metadata"]["name"], counts, attempt_of(raw), RestartPolicy.NEVER, None)
+
+
+def _replicas(raw: Mapping[str, Any], role: str, counters: Mapping[str, Any]) -> int:
+    """How many a role has, by the last counters, else by what the spec says now."""
+    spec = (raw["spec"].get("pytorchReplicaSpecs") or {}).get(role) or {}
+    said = [*counters.values(), spec.get("replicas")]
+    return next((one for one in said if isinstance(one, int)), 1)
 
 
 def _delete(snapshot: JobSnapshot) -> JobDecision:
     """Cancel, wait until Slurm holds nothing any more, then let the object go."""
     if names.FINALIZER not in (snapshot.raw["metadata"].get("finalizers") or ()):
         return JobDecision()
-    if snapshot.slurm is Slurm.UNREACHABLE:
+    slurm = snapshot.slurm
+    if slurm is Slurm.UNREACHABLE:
         return JobDecision(retry_after=2.0)
-    if isinstance(snapshot.slurm, Job) and not snapshot.slurm.states.finished:
-        return JobDecision((Cancel(snapshot.slurm.job_id),), retry_after=1.0)
+    if isinstance(slurm, Job) and _belongs(snapshot.raw, slurm):
+        if not slurm.states.finished:
+            return JobDecision((Cancel(slurm.job_id),), retry_after=1.0)
+    elif job_id_of(snapshot.raw) is not None:
+        # no such job, or somebody else's: without the id, the next look goes by the key
+        return JobDecision((Annotate(_FORGOTTEN),), retry_after=1.0)
     pods = tuple(sorted(snapshot.pods))
     return JobDecision(((DeletePods(pods),) if pods else ()) + (RemoveFinalizer(),))
 
 
 def _refuse(snapshot: JobSnapshot, draft: _Draft) -> None:
     """Nothing was submitted: say which field it is, once."""
-    if job_id_of(snapshot.raw) is not None:
-        # an edit after submission can't change the Slurm job; it goes on as it was submitted
-        draft.actions.append(Event("Warning", "SpecIgnored", f"the job was submitted before: {snapshot.refusal}"))
-        return
-    message = f"PyTorchJob {snapshot.raw['metadata']['name']} is refused: {snapshot.refusal}"
+    meta = snapshot.raw["metadata"]
+    if snapshot.refusal and snapshot.refusal.path == _TENANT_PATH and "creationTimestamp" in meta:
+        left = TENANT_GRACE - (snapshot.now - parse_time(meta["creationTimestamp"])).total_seconds()
+        if left > 0:
+            draft.retry_after = left
+            return
+    message = f"PyTorchJob {meta['name']} is refused: {snapshot.refusal}"
     if draft.condition(training.FAILED, "SlurmTranslationFailed", message, snapshot.now):
         draft.status["completionTime"] = rfc3339(snapshot.now)
         draft.actions.append(Event("Warning", "SlurmTranslationFailed", message))
 
 
-def _drive(snapshot: JobSnapshot, plan: JobPlan, draft: _Draft) -> None:
-    draft.condition(training.CREATED, "PyTorchJobCreated", f"PyTorchJob {plan.name} is created.", snapshot.now)
+def _drive(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
+    draft.condition(training.CREATED, "PyTorchJobCreated", f"PyTorchJob {gang.name} is created.", snapshot.now)
     draft.status.setdefault("startTime", rfc3339(snapshot.now))
-    draft.status.setdefault("replicaStatuses", training.replica_statuses(_label(plan), _counts(plan), None))
+    draft.status.setdefault("replicaStatuses", training.replica_statuses(_label(gang.name), gang.counts, None))
+    if snapshot.refusal is not None:
+        # an edit after submission can't change the Slurm job; it goes on as it was submitted
+        draft.actions.append(Event("Warning", "SpecIgnored", f"the job was submitted before: {snapshot.refusal}"))
     if names.FINALIZER not in (snapshot.raw["metadata"].get("finalizers") or ()):
         draft.actions.append(AddFinalizer())
     slurm = snapshot.slurm
     if slurm is Slurm.NOT_SUBMITTED:
+        _count(gang, draft, None)
         draft.actions.append(Submit())
     elif slurm is Slurm.ABSENT:
-        text = f"Slurm does not know job {job_id_of(snapshot.raw)} any more; how it ended is not known"
-        _fail(snapshot, plan, draft, "SlurmJobLost", text, rfc3339(snapshot.now))
+        _absent(snapshot, gang, draft)
     elif isinstance(slurm, Job):
-        _follow(snapshot, plan, slurm, draft)
+        _follow(snapshot, gang, slurm, draft)
         _mirror(snapshot, draft)
 
 
-def _follow(snapshot: JobSnapshot, plan: JobPlan, job: Job, draft: _Draft) -> None:
+def _absent(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
+    """Slurm forgets ended jobs (MinJobAge): lost, unless its end was seen and only the pause before a retry is left."""
+    restarting = find(draft.status.get("conditions") or (), training.RESTARTING)
+    failed = any("failed" in one for one in (draft.status.get("replicaStatuses") or {}).values())
+    if restarting and failed:
+        _again(snapshot, gang, draft, parse_time(restarting["lastTransitionTime"]))
+        return
+    text = f"Slurm does not know job {job_id_of(snapshot.raw)} any more; how it ended is not known"
+    _fail(snapshot, gang, draft, "SlurmJobLost", text, rfc3339(snapshot.now))
+
+
+def _follow(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None:
     """The status by the Slurm job's state; an unknown word changes nothing."""
     states = job.states
     if states.unknown or states.base is JobBase.UNKNOWN:
@@ -236,12 +316,12 @@ def _follow(snapshot: JobSnapshot, plan: JobPlan, job: Job, draft: _Draft) -> No
             Event("Warning", "UnknownSlurmState", f"Slurm job {job.job_id} is {states}; nothing is changed")
         )
     elif states.finished:
-        _finish(snapshot, plan, job, draft)
+        _finish(snapshot, gang, job, draft)
     elif states.base is JobBase.RUNNING and not states.flags & {JobFlag.CONFIGURING, JobFlag.COMPLETING, *_REQUEUED}:
-        draft.condition(training.RUNNING, "PyTorchJobRunning", f"PyTorchJob {plan.name} is running.", snapshot.now)
-        _count(plan, draft, "active")
+        draft.condition(training.RUNNING, "PyTorchJobRunning", f"PyTorchJob {gang.name} is running.", snapshot.now)
+        _count(gang, draft, "active")
     elif _starts_again(job, draft):
-        _restarting(snapshot, plan, job, draft)
+        _restarting(snapshot, gang, job, draft)
 
 
 def _starts_again(job: Job, draft: _Draft) -> bool:
@@ -252,73 +332,77 @@ def _starts_again(job: Job, draft: _Draft) -> bool:
     return job.states.base is JobBase.PENDING and job.restart_count > 0 and ran
 
 
-def _restarting(snapshot: JobSnapshot, plan: JobPlan, job: Job, draft: _Draft) -> None:
+def _restarting(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None:
     # a job that Slurm has put back does not tell which node it lost
     lost = job.failed_node or ", ".join(snapshot.lost[:8])
     why = f"node {lost} was lost" if lost else "Slurm requeued it"
     message = (
-        f"PyTorchJob {plan.name} is restarting because {why} (Slurm job {job.job_id}, restart {job.restart_count})."
+        f"PyTorchJob {gang.name} is restarting because {why} (Slurm job {job.job_id}, restart {job.restart_count})."
     )
     if draft.condition(training.RESTARTING, "PyTorchJobRestarting", message, snapshot.now):
         draft.actions.append(Event("Warning", "PyTorchJobRestarting", message))
-    _count(plan, draft, None)
+    _count(gang, draft, None)
 
 
-def _finish(snapshot: JobSnapshot, plan: JobPlan, job: Job, draft: _Draft) -> None:
+def _finish(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None:
     ended = rfc3339(datetime.fromtimestamp(job.end_time, UTC) if job.end_time else snapshot.now)
     if job.states.base is JobBase.COMPLETED:
-        message = f"PyTorchJob {plan.name} is successfully completed."
+        message = f"PyTorchJob {gang.name} is successfully completed."
         draft.condition(training.SUCCEEDED, "PyTorchJobSucceeded", message, snapshot.now)
         draft.status["completionTime"] = ended
-        _count(plan, draft, "succeeded")
+        _count(gang, draft, "succeeded")
         draft.actions.append(Event("Normal", "PyTorchJobSucceeded", message))
-    elif _retries(plan, job):
-        _retry(snapshot, plan, job, draft, ended)
+    elif _retries(gang, job):
+        _retry(snapshot, gang, job, draft, ended)
     else:
-        _fail(snapshot, plan, draft, "PyTorchJobFailed", _why(plan, job), ended)
+        _fail(snapshot, gang, draft, "PyTorchJobFailed", _why(job), ended)
 
 
-def _retries(plan: JobPlan, job: Job) -> bool:
+def _retries(gang: _Gang, job: Job) -> bool:
     """Is this an end that the restart policy covers?"""
-    if plan.restart_policy is RestartPolicy.NEVER:
+    if gang.restart_policy is RestartPolicy.NEVER:
         return False
     if job.states.base in _INFRASTRUCTURE:
         return True
-    if plan.restart_policy is RestartPolicy.EXIT_CODE and mirror.exit_code(job) < 128:
+    if gang.restart_policy is RestartPolicy.EXIT_CODE and mirror.exit_code(job) < 128:
         return False
     return job.states.base in _APPLICATION
 
 
-def _retry(snapshot: JobSnapshot, plan: JobPlan, job: Job, draft: _Draft, ended: str) -> None:
+def _retry(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft, ended: str) -> None:
     """The next attempt, after a pause that doubles; backoffLimit is the number of retries (as batch/v1's)."""
-    if plan.backoff_limit is not None and plan.attempt > plan.backoff_limit:
-        message = f"Job {plan.name} has failed because it has reached the specified backoff limit"
-        _fail(snapshot, plan, draft, "PyTorchJobFailed", f"{message} ({_why(plan, job)})", ended)
+    if gang.backoff_limit is not None and gang.attempt > gang.backoff_limit:
+        message = f"Job {gang.name} has failed because it has reached the specified backoff limit"
+        _fail(snapshot, gang, draft, "PyTorchJobFailed", f"{message} ({_why(job)})", ended)
         return
-    message = f"PyTorchJob {plan.name} is restarting because {_why(plan, job)}."
+    message = f"PyTorchJob {gang.name} is restarting because {_why(job)}."
     if draft.condition(training.RESTARTING, "PyTorchJobRestarting", message, snapshot.now):
         draft.actions.append(Event("Warning", "PyTorchJobRestarting", message))
-    _count(plan, draft, "failed")
-    wait = min(BACKOFF[0] * 2 ** min(plan.attempt - 1, 10), BACKOFF[1])
-    since = datetime.fromtimestamp(job.end_time, UTC) if job.end_time else snapshot.now - timedelta(seconds=wait)
-    left = wait - (snapshot.now - since).total_seconds()
+    _count(gang, draft, "failed")
+    _again(snapshot, gang, draft, datetime.fromtimestamp(job.end_time, UTC) if job.end_time else None)
+
+
+def _again(snapshot: JobSnapshot, gang: _Gang, draft: _Draft, since: datetime | None) -> None:
+    """The next attempt, once the pause since the last one's end is over."""
+    wait = min(BACKOFF[0] * 2 ** min(gang.attempt - 1, 10), BACKOFF[1])
+    left = wait - (snapshot.now - since).total_seconds() if since else 0.0
     if left > 0:
         draft.retry_after = left
         return
     if snapshot.pods:
         draft.actions.append(DeletePods(tuple(sorted(snapshot.pods))))
-    draft.actions.append(Annotate({names.ANNOTATION_ATTEMPT: str(plan.attempt + 1), names.ANNOTATION_JOB_ID: None}))
+    draft.actions.append(Annotate({names.ANNOTATION_ATTEMPT: str(gang.attempt + 1), names.ANNOTATION_JOB_ID: None}))
 
 
-def _fail(snapshot: JobSnapshot, plan: JobPlan, draft: _Draft, reason: str, why: str, ended: str) -> None:
-    message = f"PyTorchJob {plan.name} is failed because {why}."
+def _fail(snapshot: JobSnapshot, gang: _Gang, draft: _Draft, reason: str, why: str, ended: str) -> None:
+    message = f"PyTorchJob {gang.name} is failed because {why}."
     if draft.condition(training.FAILED, reason, message, snapshot.now):
         draft.status["completionTime"] = ended
-        _count(plan, draft, "failed")
+        _count(gang, draft, "failed")
         draft.actions.append(Event("Warning", reason, message))
 
 
-def _why(plan: JobPlan, job: Job) -> str:
+def _why(job: Job) -> str:
     """One clause that tells what ended the Slurm job."""
     which = f"Slurm job {job.job_id}"
     base = job.states.base
@@ -359,16 +443,12 @@ def _pod_status(snapshot: JobSnapshot, plan: JobPlan, replica: mirror.Replica, j
     return wanted
 
 
-def _label(plan: JobPlan) -> str:
-    return mirror.shorten(plan.name, mirror.MAX_LABEL)
+def _label(name: str) -> str:
+    return mirror.shorten(name, mirror.MAX_LABEL)
 
 
-def _counts(plan: JobPlan) -> dict[str, int]:
-    return {role.name: role.replicas for role in plan.roles}
-
-
-def _count(plan: JobPlan, draft: _Draft, counter: str | None) -> None:
-    draft.status["replicaStatuses"] = training.replica_statuses(_label(plan), _counts(plan), counter)
+def _count(gang: _Gang, draft: _Draft, counter: str | None) -> None:
+    draft.status["replicaStatuses"] = training.replica_statuses(_label(gang.name), gang.counts, counter)
 
 
 def refused(raw: Mapping[str, Any], plan: JobPlan, why: str, now: datetime | None = None) -> Raw:

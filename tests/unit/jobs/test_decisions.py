@@ -23,6 +23,7 @@ HOSTS = [f"gpu-node-{index}" for index in range(64)]
 
 def slurm(state: str, **fields: Any) -> Job:
     """Slurm job 7 in a state."""
+    fields = {"comment": "kubeslurm:u/1"} | fields
     return Job(job_id=7, states=JobStates.parse(state), start_time=ENDED - 60, end_time=ENDED, **fields)
 
 
@@ -184,7 +185,7 @@ def test_a_requeued_job_is_restarting_not_failed() -> None:
 
 def test_a_job_that_slurm_forgot_is_lost_and_not_sent_again() -> None:
     """How it ended can't be known."""
-    one = snapshot(jobs.Slurm.ABSENT)
+    one = dataclasses.replace(then(snapshot(slurm("RUNNING"))), slurm=jobs.Slurm.ABSENT)
     assert then(one).raw["status"]["conditions"][-1]["reason"] == "SlurmJobLost"
     assert not actions(one, jobs.Submit)
 
@@ -199,6 +200,64 @@ def test_a_refusal_is_said_once_and_nothing_is_sent() -> None:
     assert jobs.decide_job(then(refused)).actions == ()
 
 
+FORGET = {names.ANNOTATION_JOB_ID: None, names.ANNOTATION_CLUSTER: None, names.ANNOTATION_LAUNCHER_REASON: None}
+
+
+@pytest.mark.parametrize("says", [slurm("RUNNING", comment="kubeslurm:v/1"), slurm("COMPLETED", comment="u/1 v/1")])
+def test_an_id_of_another_objects_job_is_dropped(says: Job) -> None:
+    """It came along with a copied YAML, or is forged: that job is neither followed nor cancelled."""
+    one = snapshot(says)
+    forget = jobs.Annotate({**FORGET, names.ANNOTATION_ATTEMPT: None})
+    assert jobs.decide_job(one).actions == (forget,)
+    one.raw["metadata"]["deletionTimestamp"] = "2026-12-01T11:59:00Z"
+    assert jobs.decide_job(one).actions == (jobs.Annotate(FORGET),)
+
+
+def test_an_id_that_slurm_does_not_know_on_a_new_object_is_dropped() -> None:
+    """It can't be this object's: nothing was submitted for it yet."""
+    one = snapshot(jobs.Slurm.ABSENT)
+    assert jobs.decide_job(one).actions == (jobs.Annotate({**FORGET, names.ANNOTATION_ATTEMPT: None}),)
+
+
+def test_a_failed_job_that_slurm_forgets_during_the_pause_is_tried_again() -> None:
+    """Its end was seen; only the pause was left."""
+    one = dataclasses.replace(then(snapshot(slurm("FAILED"), attempt=6)), slurm=jobs.Slurm.ABSENT)
+    assert jobs.decide_job(one).retry_after == pytest.approx(300)
+    later = dataclasses.replace(one, now=NOW + timedelta(seconds=300))
+    assert actions(later, jobs.Annotate)[0].annotations[names.ANNOTATION_ATTEMPT] == "7"
+
+
+def test_a_second_attempt_that_slurm_forgets_in_the_queue_is_lost() -> None:
+    """The first one's failure says nothing about how the second ended."""
+    one = dataclasses.replace(then(snapshot(slurm("FAILED"))), slurm=jobs.Slurm.NOT_SUBMITTED)
+    queued = then(then(one, slurm("PENDING")), jobs.Slurm.ABSENT)
+    assert conditions(queued)[-1] == "Failed"
+
+
+def unreadable(one: jobs.JobSnapshot) -> jobs.JobSnapshot:
+    """The snapshot once its object was edited into something that is refused."""
+    return dataclasses.replace(one, plan=None, refusal=InvalidObject("spec.elasticPolicy", "not supported yet"))
+
+
+def test_a_submitted_job_is_followed_whatever_becomes_of_its_object() -> None:
+    """An edit can't change the Slurm job; its end still arrives, with all counters."""
+    ended = then(unreadable(then(snapshot(slurm("RUNNING")), slurm("COMPLETED"))))
+    assert conditions(ended)[-1] == "Succeeded"
+    assert ended.raw["status"]["replicaStatuses"]["Worker"]["succeeded"] == 63
+    queued = then(unreadable(then(snapshot(slurm("PENDING")), slurm("FAILED"))))
+    assert conditions(queued)[-1] == "Failed"
+    assert queued.raw["status"]["replicaStatuses"]["Worker"]["failed"] == 63
+
+
+def test_a_new_object_waits_a_moment_for_its_tenant() -> None:
+    """Pool and job may be applied in one go; after five seconds it is refused."""
+    one = unreadable(snapshot(jobs.Slurm.NOT_SUBMITTED))
+    one.raw["metadata"]["creationTimestamp"] = "2026-12-01T11:59:58Z"
+    one = dataclasses.replace(one, refusal=InvalidObject("metadata.namespace", "no tenant"))
+    assert jobs.decide_job(one) == jobs.JobDecision((), retry_after=3.0)
+    assert conditions(dataclasses.replace(one, now=NOW + timedelta(seconds=3))) == ["Failed"]
+
+
 def deleting(says: Job | jobs.Slurm) -> jobs.JobSnapshot:
     """The job with a deletion timestamp."""
     one = snapshot(says)
@@ -211,6 +270,12 @@ def test_deletion_cancels_and_waits_for_slurm() -> None:
     assert jobs.decide_job(deleting(slurm("RUNNING"))).actions == (jobs.Cancel(7),)
     assert jobs.decide_job(deleting(slurm("CANCELLED+COMPLETING"))).actions == (jobs.Cancel(7),)
     assert jobs.decide_job(deleting(slurm("CANCELLED"))).actions == (jobs.RemoveFinalizer(),)
+    assert jobs.decide_job(deleting(jobs.Slurm.NOT_SUBMITTED)).actions == (jobs.RemoveFinalizer(),)
+
+
+def test_deletion_looks_by_the_key_before_it_lets_go_of_an_unknown_job() -> None:
+    """The noted id may be wrong while the job under the key still runs."""
+    assert jobs.decide_job(deleting(jobs.Slurm.ABSENT)).actions == (jobs.Annotate(FORGET),)
 
 
 def test_deletion_waits_while_slurm_is_away() -> None:

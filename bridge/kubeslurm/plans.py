@@ -45,7 +45,10 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """The gang. One node for each replica; `memory_mib` and `gpus_per_node` are per node; no `time_minutes`, no limit."""
+    """The gang. One node for each replica; `memory_mib` and `gpus_per_node` are per node; no `time_minutes`, no limit.
+
+    `processes_per_task`: so many ranks a task's own launcher starts, where the object says so; else 1.
+    """
 
     name: str
     namespace: str
@@ -55,6 +58,7 @@ class JobPlan:
     partition: str | None
     nodes: int
     tasks_per_node: int
+    processes_per_task: int
     cpus_per_task: int | None
     memory_mib: int | None
     gpus_per_node: int

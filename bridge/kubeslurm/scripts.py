@@ -83,8 +83,9 @@ def _place(plan: JobPlan) -> list[str]:
             "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID",
             f"export LOCAL_WORLD_SIZE={plan.tasks_per_node} NODE_RANK=$SLURM_NODEID GROUP_RANK=$SLURM_NODEID",
         ]
+    # RANK is the replica's and WORLD_SIZE counts processes: as the training operator has it
     return [
-        "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS PET_NODE_RANK=$SLURM_PROCID",
+        f"export RANK=$SLURM_PROCID WORLD_SIZE={plan.tasks * plan.processes_per_task} PET_NODE_RANK=$SLURM_PROCID",
         "export PET_MASTER_ADDR=$MASTER_ADDR PET_MASTER_PORT=$MASTER_PORT",
     ]
 
@@ -99,4 +100,4 @@ def _directory(plan: JobPlan) -> list[str]:
     if plan.workdir is None:
         return []
     where = shell((plan.workdir,))
-    return [f'cd -- {where} || {{ echo "kubeslurm: no directory {plan.workdir} on $(hostname)" >&2; exit 126; }}']
+    return [f'cd -- {where} || {{ echo "kubeslurm: no directory {plan.workdir} on $SLURMD_NODENAME" >&2; exit 126; }}']

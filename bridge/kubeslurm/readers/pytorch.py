@@ -23,7 +23,6 @@ Raw = Mapping[str, Any]
 
 ROLES: Final = ("Master", "Worker")
 PORT_NAME: Final = "pytorchjob-port"
-MASTER_PORT: Final = 23456
 CONTAINER: Final = "pytorch"
 
 _POD_READ = frozenset({"containers"})
@@ -58,7 +57,7 @@ _CONTAINER_IGNORED = frozenset(
 _POLICY_READ = frozenset({"activeDeadlineSeconds", "backoffLimit", "managedBy", "cleanPodPolicy", "suspend"})
 _RESOURCES = frozenset({"cpu", "memory"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}\Z")
-_ENV_TAKEN = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SCANCEL|SPANK|PMI|PMIX)_")
+_ENV_TAKEN = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SCANCEL|SPANK|PMI|PMIX|PYXIS|ENROOT|APPTAINER|SINGULARITY)_")
 _JOB_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 MAX_TEXT: Final = 100_000
 
@@ -114,6 +113,7 @@ def _plan(
     nodes = sum(role.replicas for role in roles)
     runtime = runtime_names(launcher)
     environment = _environment(cpath, container, runtime)
+    added = _added_environment(job, launcher, nodes)
     deadline = policy.get("activeDeadlineSeconds")
     return JobPlan(
         name=job.metadata.name,
@@ -124,6 +124,7 @@ def _plan(
         partition=tenant.partitions[0] if tenant else None,
         nodes=nodes,
         tasks_per_node=per_node,
+        processes_per_task=_processes(job) if launcher is Launcher.POD else 1,
         cpus_per_task=_cpus_per_task(cpath, replica, defaults, per_node),
         memory_mib=replica.memory_mib
         or (quantities.to_mib(defaults.memory_per_node) if defaults.memory_per_node else None),
@@ -131,8 +132,8 @@ def _plan(
         time_minutes=times.minutes_of(deadline) if deadline is not None else times.parse_minutes(defaults.time),
         launcher=launcher,
         launcher_reason=reason,
-        argv=_argv(container, dict(environment), runtime),
-        environment=(*environment, *_added_environment(job, launcher, nodes)),
+        argv=_argv(container, dict((*environment, *added)), runtime),
+        environment=(*environment, *added),
         workdir=_workdir(cpath, container),
         mpi=defaults.mpi,
         restart_policy=_restart_policy(job, roles),
@@ -149,6 +150,12 @@ def runtime_names(launcher: Launcher) -> tuple[str, ...]:
     if launcher is Launcher.RANK:
         return (*common, "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK")
     return (*common, "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NODE_RANK")
+
+
+def _processes(job: PyTorchJob) -> int:
+    """nprocPerNode as a number; what auto and gpu mean only the replica's own launcher knows, upstream counts 1."""
+    nproc = job.spec.nproc_per_node or ""
+    return int(nproc) if nproc.isdigit() else 1
 
 
 def _added_environment(job: PyTorchJob, launcher: Launcher, nodes: int) -> tuple[tuple[str, Word], ...]:
@@ -192,7 +199,7 @@ def _policy(job: PyTorchJob) -> Raw:
     if job.spec.elastic_policy is not None:
         raise Untranslated("spec.elasticPolicy", "not supported yet")
     nproc = job.spec.nproc_per_node
-    if nproc not in (None, "auto", "gpu") and not (nproc or "").isdigit():
+    if nproc not in (None, "auto", "gpu") and not re.match(r"[1-9][0-9]{0,3}\Z", nproc or ""):
         raise Untranslated("spec.nprocPerNode", f"{(nproc or '')[:20]!r}: only auto, gpu or a number is supported yet")
     return policy
 
@@ -267,6 +274,8 @@ def _replica(
     gpu = _gpu_resource(path, {**requests, **limits}, nodesets)
     name = f"{path}.resources.limits"
     gpus = _quantity(f"{name}[{gpu}]", quantities.to_count, limits.get(gpu, requests.get(gpu))) if gpu else 0
+    if gpu and _quantity(f"{path}.resources.requests[{gpu}]", quantities.to_count, requests.get(gpu, gpus)) != gpus:
+        raise InvalidObject(f"{path}.resources.requests[{gpu}]", f"differs from the limit of {gpus}")
     cpu = requests.get("cpu", limits.get("cpu"))
     memory = limits.get("memory", requests.get("memory"))
     if cluster and tenant and gpus:

@@ -79,6 +79,8 @@ def test_a_deadline_is_the_time_limit_rounded_up_to_minutes() -> None:
     [
         (["python3", "train.py"], Launcher.RANK),
         (["/usr/bin/python", "train.py", "--x"], Launcher.RANK),
+        (["python3", "-u", "-OO", "train.py"], Launcher.RANK),
+        (["python3", "-c", "train.py"], Launcher.POD),
         (["torchrun", "train.py"], Launcher.POD),
         (["python3", "-m", "torch.distributed.run", "train.py"], Launcher.POD),
         (["sh", "-c", "python3 train.py"], Launcher.POD),
@@ -95,7 +97,7 @@ def test_the_launch_shape_follows_a_visible_rule(command: list[str], launcher: L
 
 def test_the_annotation_wins() -> None:
     """slurm.bridge/launcher: pod."""
-    made = plan(lambda raw: raw["metadata"].update(annotations={"slurm.bridge/launcher": "pod"}))
+    made = plan(wish("pod"))
     assert (made.launcher, made.cpus_per_task) == (Launcher.POD, 32)
 
 
@@ -112,6 +114,16 @@ def template(**fields: object) -> Change:
 def one(**fields: object) -> Change:
     """Change the container of a job with a Master only."""
     return lambda raw: only_master(raw).update(fields)
+
+
+def wish(launcher: str, nproc: str | None = None) -> Change:
+    """Ask for a launcher by the annotation."""
+
+    def change(raw: Raw) -> None:
+        raw["metadata"]["annotations"] = {"slurm.bridge/launcher": launcher}
+        raw["spec"]["nprocPerNode"] = nproc
+
+    return change
 
 
 MASTER = "spec.pytorchReplicaSpecs.Master.template.spec"
@@ -138,7 +150,15 @@ MASTER = "spec.pytorchReplicaSpecs.Master.template.spec"
         (template(volumes=[{"name": "x"}]), f"{MASTER}.volumes"),
         (template(initContainers=[{"name": "x"}]), f"{MASTER}.initContainers"),
         (template(nodeSelector={"a": "b"}), f"{MASTER}.nodeSelector"),
+        (
+            one(resources={"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 4}}),
+            f"{MASTER}.containers[0].resources.requests[nvidia.com/gpu]",
+        ),
         (lambda raw: raw["spec"].update(elasticPolicy={}), "spec.elasticPolicy"),
+        (lambda raw: raw["spec"].update(nprocPerNode="cpu"), "spec.nprocPerNode"),
+        (lambda raw: raw["spec"].update(nprocPerNode="0"), "spec.nprocPerNode"),
+        (wish("rank", nproc="4"), "spec.nprocPerNode"),
+        (wish("both"), "metadata.annotations[slurm.bridge/launcher]"),
         (lambda raw: raw["spec"].update(runPolicy={"suspend": True}), "spec.runPolicy.suspend"),
         (
             lambda raw: raw["spec"].update(runPolicy={"ttlSecondsAfterFinished": 1}),
@@ -236,7 +256,7 @@ def test_references_are_expanded_as_the_kubelet_does() -> None:
     """Known names by value or at run time, unknown ones verbatim, `$$` for one dollar."""
     args = ["--n=$(WORLD_SIZE)", "--r=$(RANK)", "--x=$(NOPE)", "--y=$$(RANK)", "--z=$$", "$(A)", "$(seq 1 3)"]
     argv, seen = words_of(show(args, [{"name": "A", "value": "a$(RANK)"}, {"name": "B", "value": "$(A)$(C)"}]), {})
-    assert argv == ["--n=8", "--r=3", "--x=$(NOPE)", "--y=$(RANK)", "--z=$", "a3", "$(seq 1 3)"]
+    assert argv == ["--n=1", "--r=3", "--x=$(NOPE)", "--y=$(RANK)", "--z=$", "a3", "$(seq 1 3)"]
     assert seen["B"] == "a3$(C)"
 
 
@@ -247,6 +267,20 @@ def test_pod_mode_hides_slurm_from_the_program() -> None:
     seen = words_of(made, {"SLURM_JOB_ID": "5", "PMI_RANK": "1"})[1]
     assert not [name for name in seen if name.startswith(("SLURM_", "PMI_"))]
     assert (seen["RANK"], seen["PET_NODE_RANK"], seen["PET_NNODES"]) == ("3", "3", "1")
+
+
+def test_pod_mode_counts_processes_as_the_training_operator_does() -> None:
+    """WORLD_SIZE is replicas times nprocPerNode, RANK is the replica's; both can stand in arguments."""
+
+    def change(raw: Raw) -> None:
+        raw["spec"]["nprocPerNode"] = "8"
+        args = ["$(WORLD_SIZE)", "$(PET_NNODES)", "$(PET_NPROC_PER_NODE)"]
+        only_master(raw).update(command=SHOW, args=args, workingDir="")
+        raw["spec"]["pytorchReplicaSpecs"]["Worker"] = raw["spec"]["pytorchReplicaSpecs"]["Master"] | {"replicas": 7}
+
+    argv, seen = words_of(plan(change), {})
+    assert argv == ["64", "8", "8"]
+    assert (seen["WORLD_SIZE"], seen["RANK"], seen["PET_NPROC_PER_NODE"]) == ("64", "3", "8")
 
 
 def test_roles_that_differ_are_refused() -> None:

@@ -17,7 +17,19 @@ from typing import Any, Self
 
 import yaml
 
-from tests.cluster import binaries, cache, engine, faults, images, limits, node_image, packages, versions, volumes
+from tests.cluster import (
+    binaries,
+    cache,
+    engine,
+    faults,
+    images,
+    limits,
+    node_image,
+    packages,
+    rootfs,
+    versions,
+    volumes,
+)
 from tests.cluster.shell import CommandError, run
 
 Progress = Callable[[str], object]
@@ -99,6 +111,7 @@ class Cluster:
         progress("build what is missing")
         packages.ensure()
         limits.check(workers)
+        build_parts(progress)
         image = ["--image", node_image.tag()] if self.engine.own else []
         archive = node_image.archive() if self.engine.own else None
         progress("start the engine")
@@ -321,12 +334,24 @@ def stop(progress: Progress = _silent) -> None:
     cache.remove(cache.root() / "clusters")
 
 
+def build_parts(progress: Progress = _silent, recipes: Sequence[rootfs.Recipe] = node_image.RECIPES) -> None:
+    """Build what the node image is made of. Root file systems wait for the network, Go for the processors: both at once."""
+    with ThreadPoolExecutor() as pool:
+        roots = [pool.submit(rootfs.archive, recipe) for recipe in recipes]
+        for name in node_image.PROGRAMS:
+            progress(f"program {name}")
+            binaries.own(name)
+        for name in ("kind", "crictl", "helm"):
+            progress(f"program {name}")
+            binaries.upstream(name)
+        for root in roots:
+            root.result()
+
+
 def build(progress: Progress = _silent) -> None:
     """Build everything that any command needs, cold."""
-    progress("programs")
     packages.ensure()
-    for name in ("kind", "crictl", "helm"):
-        binaries.upstream(name)
+    build_parts(progress, [*node_image.RECIPES, *images.RECIPES])
     progress(f"node image of Kubernetes {versions.KUBERNETES}")
     node_image.archive()
     progress("images")

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cluster import archives, binaries, cache, packages, rootfs, versions
+from tests.cluster import archives, binaries, cache, rootfs, versions
 from tests.cluster.shell import run
 
 REPOSITORY = cache.HERE.parent.parent
@@ -65,13 +65,13 @@ def _fakegpu() -> Path:
     return cache.artefact("image-fakegpu", cache.key_of(program), build)
 
 
-def requirements() -> list[str]:
-    """What the operator's image installs: the lock if there is one, else the ranges of pyproject.toml."""
+def requirements() -> str:
+    """What the operator's image installs, as pip reads it: the lock if there is one, else the ranges of pyproject.toml."""
     lock = REPOSITORY / "requirements.lock"
     if lock.exists():
-        return [line for line in lock.read_text().splitlines() if line.strip() and not line.startswith("#")]
+        return lock.read_text()
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    return [*project["dependencies"], *project["optional-dependencies"]["operator"]]
+    return "\n".join([*project["dependencies"], *project["optional-dependencies"]["operator"]]) + "\n"
 
 
 def _dependencies() -> Path:
@@ -85,14 +85,14 @@ def _dependencies() -> Path:
         platform = ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64", "--platform", "any"]
         abi = ["--abi", "cp313", "--abi", "abi3", "--abi", "none", "--python-version", "3.13"]
         pip = [_python(), "-m", "pip", "install", "-q", "--no-compile", "--only-binary=:all:", *platform, *abi]
-        (work / "wanted.txt").write_text("\n".join(wanted) + "\n")
+        (work / "wanted.txt").write_text(wanted)
         run([*pip, "--target", work / _SITE, "-r", work / "wanted.txt"], timeout=900)
         (work / "wanted.txt").unlink()
         _compile(work)
         archives.layer_of_folder(path, work)
         cache.remove(work)
 
-    return cache.artefact("layer-dependencies", cache.key_of("pip-2", _PYTHON.key, *wanted), build)
+    return cache.artefact("layer-dependencies", cache.key_of("pip-3", _PYTHON.key, wanted), build)
 
 
 def _python() -> str:
@@ -150,9 +150,11 @@ def archive(name: str) -> Path:
     return path
 
 
+RECIPES = (_PYTHON, slurm_recipe())
+
+
 def build_all() -> None:
     """Build every image, and the root file systems of the bare Slurm."""
-    packages.ensure()
     for name in BUILDERS:
         archive(name)
     rootfs.folder(slurm_recipe())

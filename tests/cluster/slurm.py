@@ -11,6 +11,7 @@ it ends when `close` is called, or when this process dies, however it dies.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -18,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Self
 
@@ -30,6 +32,7 @@ _SPACES = ("--net", "--mount", "--pid", "--uts", "--ipc")
 USERS = {"alice": 1000, "bob": 1001}
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _READY_SECONDS = 30.0
+_IDLE = {"IDLE", "IDLE+CLOUD", "IDLE+DYNAMIC_NORM"}  # idle, and up
 
 
 class BareSlurm:
@@ -63,6 +66,7 @@ class BareSlurm:
         self._gpus, self._suite, self._wait = max(gpus, 8), suite, wait
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, IO[bytes]] = {}
+        self._started: dict[str, float] = {}
         self._init: subprocess.Popen[bytes] | None = None
 
     # -- life
@@ -91,7 +95,8 @@ class BareSlurm:
         self._start_machine()
         self._own_files()
         self.start("slurmctld")
-        self._until("slurmctld listens", lambda: self._listens(slurmconf.value(self.conf, "SlurmctldPort", "6817")))
+        # It listens before it takes registrations, and a slurmd that is refused tries again only after many seconds.
+        self._until("slurmctld is up", lambda: "Running as primary controller" in self.log("slurmctld"))
         for node in self._start_nodes:
             self.start(node)
         self.start("slurmrestd")
@@ -174,6 +179,7 @@ class BareSlurm:
             (self.folder / "rest" / "socket").unlink(missing_ok=True)
         argv = [*self._enter(), *self._daemon_command(name)]
         log = self._logs[name]
+        self._started[name] = time.time()
         self._daemons[name] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def _daemon_command(self, name: str) -> list[str]:
@@ -251,8 +257,8 @@ class BareSlurm:
             "nsenter",
             f"--target={self._pid}",
             *_SPACES,
-            f"--root=/proc/{self._pid}/root",
-            "--wd=/",
+            "chroot",
+            f"{self.folder}/memory/root",
             "env",
             "-i",
             _PATH,
@@ -266,14 +272,16 @@ class BareSlurm:
 
     def _all_idle(self) -> bool:
         """Whether Slurm calls every started node idle, with no mark of a node that is only expected."""
-        names = ",".join(self._start_nodes)
-        lines = self.run("sinfo", "-h", "-N", "-n", names, "-o", "%N %T", check=False).stdout.split("\n")
-        return len({line.split()[0] for line in lines if line.endswith(" idle")}) == len(self._start_nodes)
+        said = self.run("scontrol", "-o", "show", "node", ",".join(self._start_nodes), check=False).stdout
+        found = re.findall(r"(?m)^NodeName=(\S+) .*? State=(\S+) .*? SlurmdStartTime=(\S+)", said)
+        return len(found) == len(self._start_nodes) and all(self._is_up(*node) for node in found)
 
-    def _listens(self, port: str) -> bool:
-        """Whether a socket of the namespace listens on a port (asked of the kernel, not of slurmctld)."""
-        table = Path(f"/proc/{self._pid}/net/tcp").read_text() + Path(f"/proc/{self._pid}/net/tcp6").read_text()
-        return any(f":{int(port):04X} " in line and " 0A " in line for line in table.splitlines())
+    def _is_up(self, name: str, state: str, since: str) -> bool:
+        """Whether a node is idle, and registered since we last started it (a node just killed still looks idle)."""
+        if state not in _IDLE or since == "None":
+            return False
+        registered = datetime.fromisoformat(since).replace(tzinfo=UTC).timestamp()
+        return registered >= int(self._started.get(name, 0))
 
     def _until(self, what: str, done: Callable[[], bool], timeout: float = _READY_SECONDS) -> None:
         end = time.monotonic() + timeout

@@ -27,7 +27,7 @@ ln -s /proc/self/fd "$root/dev/fd"
 mount --bind "$work/rest" "$root/srv/rest"
 cp -r "$work/files/." "$root/"
 ip link set lo up
-ip link add br0 type bridge
+ip link add br0 address 02:00:00:00:00:01 type bridge # a bridge without one changes it with every port
 ip addr add 10.77.0.1/16 dev br0
 ip link set br0 up
 cd "$root"

@@ -6,7 +6,8 @@ name=$1 address=$2 number=$3 configless=$4
 shift 4
 hostname "$name"
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p /run/slurm /run/slurmd "/var/spool/slurm-node-$number" /var/spool/slurmd /var/log/slurm
+install -d -o slurm /run/slurm
+mkdir -p /run/slurmd "/var/spool/slurm-node-$number" /var/spool/slurmd /var/log/slurm
 mount --bind "/var/spool/slurm-node-$number" /var/spool/slurmd
 if [ "$configless" = yes ]; then
   key=$(mktemp)
@@ -18,7 +19,8 @@ if [ "$configless" = yes ]; then
 fi
 ip link set lo up
 nsenter --target 1 --net -- ip link del "v$number" 2> /dev/null || true # of the same node's last life
-ip link add eth0 type veth peer name "v$number" netns 1
+mac=$(printf '02:00:00:01:%02x:%02x' $((number / 256)) $((number % 256))) # the same in each of the node's lives
+ip link add eth0 address "$mac" type veth peer name "v$number" netns 1
 ip addr add "$address/16" dev eth0
 ip link set eth0 up
 nsenter --target 1 --net -- ip link set "v$number" master br0 up

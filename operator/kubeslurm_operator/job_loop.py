@@ -73,6 +73,7 @@ class JobLoop:
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._turns: set[asyncio.Task[None]] = set()
         self._rival = False
+        self._readable: dict[Key, SlurmCluster] = {}
 
     def mark(self, key: Key) -> None:
         """This job needs a turn."""
@@ -157,6 +158,8 @@ class JobLoop:
         runtime = self._runtime_of(raw)
         if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=self._rival) and not _held(raw):
             return None
+        if runtime is None and any(self._cluster(one) is None for one in self._runtimes):
+            return RETRY_SECONDS  # a SlurmCluster that can't be read may be the one with the job's tenant
         plan, refusal = self._plan(raw, runtime)
         slurm = await self._slurm(key, raw, runtime, plan)
         snapshot = jobs.JobSnapshot(
@@ -189,11 +192,15 @@ class JobLoop:
         return None
 
     def _cluster(self, key: Key) -> SlurmCluster | None:
+        """As it is, or as it was last when it could be read: an admin's slip in one field fails nobody's job."""
         raw = self._store.get(SLURM_CLUSTER, key)
+        if raw is None:
+            return None
         try:
-            return SlurmCluster.parse(raw) if raw else None
-        except InvalidObject:
-            return None  # the pool loop says so on the cluster itself
+            self._readable[key] = SlurmCluster.parse(raw)
+        except InvalidObject as error:
+            LOG.debug("SlurmCluster %s can't be read: %s", key, error)  # the pool loop says so on the cluster itself
+        return self._readable.get(key)
 
     def _plan(self, raw: Raw, runtime: Runtime | None) -> tuple[JobPlan | None, InvalidObject | None]:
         try:

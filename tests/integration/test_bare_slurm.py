@@ -41,7 +41,7 @@ def test_slurmrestd_refuses_a_token_of_another_key(slurm: BareSlurm) -> None:
     """Only tokens signed with Slurm's own key are taken."""
     with httpx.Client(transport=httpx.HTTPTransport(uds=slurm.url.removeprefix("unix://"))) as client:
         answer = client.get(
-            "http://slurm/slurm/v0.0.42/ping", headers={"X-SLURM-USER-TOKEN": slurm.token("alice")[:-4] + "AAAA"}
+            "http://slurm/slurm/v0.0.42/nodes", headers={"X-SLURM-USER-TOKEN": slurm.token("alice")[:-4] + "AAAA"}
         )
     assert "uthentication" in answer.text
     assert "n0" not in answer.text
@@ -57,6 +57,7 @@ def test_nothing_listens_in_the_machines_network() -> None:
 def test_killed_node_is_gone_and_comes_back(slurm: BareSlurm) -> None:
     """A node that dies whole and is started again is DOWN as one that rebooted; resumed, it runs jobs."""
     slurm.kill("n3", whole=True)
+    time.sleep(2)  # slurmctld reckons in whole seconds: back within the same one, it sees no reboot
     slurm.start("n3")
     end = time.monotonic() + 20
     while "unexpectedly rebooted" not in slurm.run("sinfo", "-R").stdout:

@@ -60,7 +60,7 @@ def test_killed_node_is_gone_and_comes_back(slurm: BareSlurm) -> None:
     time.sleep(2)  # slurmctld reckons in whole seconds: back within the same one, it sees no reboot
     slurm.start("n3")
     end = time.monotonic() + 20
-    while "unexpectedly rebooted" not in slurm.run("sinfo", "-R").stdout:
+    while "unexpectedly rebooted" not in slurm.run("sinfo", "-h", "-N", "-n", "n3", "-o", "%E").stdout:
         assert time.monotonic() < end
         time.sleep(0.1)
     slurm.run("scontrol", "update", "nodename=n3", "state=resume")

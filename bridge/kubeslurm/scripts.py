@@ -24,7 +24,7 @@ fail() { echo "kubeslurm: $1" >&2; exit 1; }
 # Where the ranks meet: the first node, by the address that Slurm knows. Its name may mean nothing on the other nodes.
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 [ -n "$first" ] || fail "no first node in SLURM_JOB_NODELIST=$SLURM_JOB_NODELIST"
-MASTER_ADDR=$(scontrol getaddrs "$first" | sed -n 's/^[^:]*: \\(.*\\):[0-9]*$/\\1/p' | head -n 1)
+MASTER_ADDR=$(scontrol getaddrs "$first" | sed -n 's/^[^:]*: \\[\\{0,1\\}\\([^]]*\\)\\]\\{0,1\\}:[0-9]*$/\\1/p' | head -n 1)
 [ -n "$MASTER_ADDR" ] || fail "no address of node $first"
 """
 
@@ -44,7 +44,8 @@ def write_script(plan: JobPlan) -> str:
 
 
 def _port(plan: JobPlan) -> str:
-    port = str(plan.port) if plan.port else "$((20000 + SLURM_JOB_ID % 20000))"
+    # below the ports that Linux gives to outgoing connections, and Kubernetes to node ports
+    port = str(plan.port) if plan.port else "$((20000 + SLURM_JOB_ID % 10000))"
     return f"MASTER_PORT={port}\nexport MASTER_ADDR MASTER_PORT\n"
 
 

@@ -76,7 +76,11 @@ def plan(command: list[str], **fields: object) -> JobPlan:
 
 def ended(rest: Slurm, made: JobPlan) -> Job:
     """Submit the plan as alice and wait for its end."""
-    job_id = rest.submit(write_description(made), write_script(made), key=made.key, user="alice").job_id
+    return finished(rest, rest.submit(write_description(made), write_script(made), key=made.key, user="alice").job_id)
+
+
+def finished(rest: Slurm, job_id: int) -> Job:
+    """The job at its end."""
     end = time.monotonic() + 60
     while not (job := rest.job(job_id)).states.finished:
         assert time.monotonic() < end, f"job {job_id} is {job.states} {job.state_reason}"
@@ -123,3 +127,32 @@ def test_the_jobs_directory_is_its_users_alone(pool: BareSlurm, rest: Slurm) -> 
     """0700, owned by alice: no other tenant reads the output."""
     job = ended(rest, plan(["true"]))
     assert pool.run("stat", "-c", "%a %U", f"{LOGS}/{job.job_id}").stdout.strip() == "700 alice"
+
+
+def asked(job: Job) -> tuple[object, ...]:
+    """What slurmctld took a job to ask for."""
+    return (
+        job.name,
+        job.partition,
+        job.node_count,
+        job.tasks,
+        job.cpus_per_task,
+        job.tres_per_node,
+        job.memory_per_node,
+        job.time_limit,
+        job.current_working_directory,
+        job.standard_output.replace(str(job.job_id), "%j"),
+        job.user_name,
+    )
+
+
+def test_sbatch_takes_the_script_for_the_job_that_rest_takes_the_description_for(pool: BareSlurm, rest: Slurm) -> None:
+    """The header and the JSON are one job to slurmctld, and both run to the same end."""
+    made = plan(["python3", "show.py"])
+    pool.run("sh", "-c", f"cat > /tmp/show.py <<'END'{SHOW}END")
+    by_rest = ended(rest, made)
+    line = pool.run("sbatch", "--parsable", user="alice", input=write_script(made)).stdout
+    by_hand = finished(rest, int(line))
+    assert asked(by_hand) == asked(by_rest)
+    assert by_hand.states == by_rest.states
+    assert sorted(output(pool, by_hand)) == sorted(output(pool, by_rest))

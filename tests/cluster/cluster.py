@@ -111,7 +111,7 @@ class Cluster:
         progress("build what is missing")
         packages.ensure()
         limits.check(workers)
-        build_parts(progress)
+        build_parts()
         image = ["--image", node_image.tag()] if self.engine.own else []
         archive = node_image.archive() if self.engine.own else None
         progress("start the engine")
@@ -134,24 +134,36 @@ class Cluster:
 
     def _settle(self, progress: Progress, wait: float) -> None:
         """Fake GPUs and volumes into the cluster, and wait until everything is ready."""
-        progress("fake GPUs, volumes")
         self._until("the API server answers", self._answers, wait)
+        if self._settled.exists():
+            self.renew_volumes()
+        else:
+            progress("fake GPUs, volumes")
+            self._add_parts()
+            self._settled.touch()
+        progress("wait for nodes, DNS, GPUs")
+        self._until("nodes, DNS and fake GPUs are ready", self._all_ready, wait)
+
+    @property
+    def _settled(self) -> Path:
+        """Exists once the cluster has what we add to kind's."""
+        return self.kubeconfig.with_name("settled")
+
+    def _add_parts(self) -> None:
         if not self.engine.own:
             self.load("fakegpu")
-        self.apply((cache.FILES / "fakegpu.yaml").read_text())
-        self._offer_volumes()
-        progress("wait for nodes, DNS, GPUs")
-        limit = f"--timeout={wait:g}s"
-        self.kubectl("wait", "--for=condition=Ready", "node", "-l", "kubernetes.io/os=linux", limit, timeout=wait + 10)
-        for what in ("deployment/coredns", "daemonset/fakegpu"):
-            self.kubectl("-n", "kube-system", "rollout", "status", what, limit, timeout=wait + 10)
-        self._wait_for_gpus(wait)
+        workers = self._worker_containers()
+        for node in workers:
+            self.engine.docker("exec", node, "mkdir", "-p", *volumes.folders())
+        parts = [(cache.FILES / "fakegpu.yaml").read_text(), yaml.safe_dump_all(volumes.volumes(workers))]
+        # No validation: it would fetch the whole OpenAPI document, for manifests that are our own.
+        self.kubectl("apply", "--validate=false", "-f", "-", input="\n---\n".join(parts), timeout=120)
 
-    def _wait_for_gpus(self, wait: float) -> None:
-        def there() -> bool:
-            return all(int(node["status"]["allocatable"].get("nvidia.com/gpu", 0)) for node in self._worker_objects())
-
-        self._until("the workers have nvidia.com/gpu", there, wait)
+    def _all_ready(self) -> bool:
+        """Whether all real nodes are Ready, the workers offer GPUs, and DNS answers."""
+        kinds = "nodes,deployments,daemonsets"
+        listing = self.kubectl("get", kinds, "-A", "-o", "json", check=False)
+        return listing.returncode == 0 and all_ready(json.loads(listing.stdout)["items"])
 
     @staticmethod
     def _until(what: str, done: Callable[[], bool], wait: float) -> None:
@@ -161,15 +173,6 @@ class Cluster:
             if time.monotonic() > end:
                 raise TimeoutError(f"not after {wait:g} s: {what}")
             time.sleep(0.2)
-
-    def _offer_volumes(self) -> None:
-        if self.kubectl_json("get", "pv")["items"]:
-            self.renew_volumes()
-            return
-        workers = self.workers()
-        for node in workers:
-            self.engine.docker("exec", node, "mkdir", "-p", *volumes.folders())
-        self.apply(volumes.volumes(workers))
 
     def renew_volumes(self) -> None:
         """Empty the volumes that were given back and offer them again."""
@@ -252,7 +255,7 @@ class Cluster:
         self._need_own("takes no images from here")
         archive = images.archive(image)
         self._wait_for_containers()
-        workers = self._containers("worker") or self._containers("control-plane")
+        workers = self._worker_containers()
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda node: self._load_into(node, archive), workers))
 
@@ -264,6 +267,9 @@ class Cluster:
         labels = [f"label=io.x-k8s.kind.cluster={self.name}"] + ([f"label=io.x-k8s.kind.role={role}"] if role else [])
         filters = [word for label in labels for word in ("--filter", label)]
         return sorted(self.engine.docker("ps", *filters, "--format", "{{.Names}}").stdout.split())
+
+    def _worker_containers(self) -> list[str]:
+        return self._containers("worker") or self._containers("control-plane")
 
     def _load_into(self, node: str, archive: Path) -> None:
         """Import an archive into a node's containerd, unless the same one was."""
@@ -305,6 +311,27 @@ class Cluster:
         faults.gpu(self.engine, node, index, healthy=healthy)
 
 
+def _ready(item: Mapping[str, Any]) -> bool:
+    """Whether a node, or what a controller keeps, is as it shall be."""
+    status = item["status"]
+    match item["kind"]:
+        case "Node":
+            ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status["conditions"])
+            control = "node-role.kubernetes.io/control-plane" in item["metadata"]["labels"]
+            return ready and (control or int(status["allocatable"].get("nvidia.com/gpu", 0)) > 0)
+        case "DaemonSet":
+            return 0 < int(status["desiredNumberScheduled"]) == int(status.get("numberReady", 0))
+    return int(item["spec"]["replicas"]) == int(status.get("readyReplicas", 0))
+
+
+def all_ready(items: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the real nodes and everything in kube-system are ready, fake GPUs among them."""
+    nodes = [item for item in items if "kubernetes.io/os" in item["metadata"].get("labels", {})]
+    system = [item for item in items if item["metadata"].get("namespace") == "kube-system"]
+    there = "fakegpu" in {item["metadata"]["name"] for item in system}
+    return there and bool(nodes) and all(_ready(item) for item in [*nodes, *system])
+
+
 def kind_config(workers: int, *, own: bool) -> dict[str, Any]:
     """kind's configuration: one control plane, `workers` workers of 250 pods, lost nodes noticed after 16 s."""
     kubelet: dict[str, Any] = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
@@ -334,16 +361,14 @@ def stop(progress: Progress = _silent) -> None:
     cache.remove(cache.root() / "clusters")
 
 
-def build_parts(progress: Progress = _silent, recipes: Sequence[rootfs.Recipe] = node_image.RECIPES) -> None:
+def build_parts(recipes: Sequence[rootfs.Recipe] = node_image.RECIPES) -> None:
     """Build what the node image is made of. Root file systems wait for the network, Go for the processors: both at once."""
     with ThreadPoolExecutor() as pool:
         roots = [pool.submit(rootfs.archive, recipe) for recipe in recipes]
-        for name in node_image.PROGRAMS:
-            progress(f"program {name}")
-            binaries.own(name)
-        for name in ("kind", "crictl", "helm"):
-            progress(f"program {name}")
-            binaries.upstream(name)
+        for own in node_image.PROGRAMS:
+            binaries.own(own)
+        for upstream in ("kind", "crictl", "helm"):
+            binaries.upstream(upstream)
         for root in roots:
             root.result()
 
@@ -351,7 +376,8 @@ def build_parts(progress: Progress = _silent, recipes: Sequence[rootfs.Recipe] =
 def build(progress: Progress = _silent) -> None:
     """Build everything that any command needs, cold."""
     packages.ensure()
-    build_parts(progress, [*node_image.RECIPES, *images.RECIPES])
+    progress("programs, root file systems")
+    build_parts([*node_image.RECIPES, *images.RECIPES])
     progress(f"node image of Kubernetes {versions.KUBERNETES}")
     node_image.archive()
     progress("images")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.cluster import Cluster, ForeignClusterError, engine, packages, rootfs, volumes
-from tests.cluster.cluster import kind_config
+from tests.cluster.cluster import all_ready, kind_config
 from tests.cluster.shell import CommandError, run
 
 
@@ -111,3 +112,31 @@ def test_version_of_go_is_compared_by_number(monkeypatch: pytest.MonkeyPatch) ->
         packages, "run", lambda *a, **k: subprocess.CompletedProcess(a, 0, "go version go1.9 linux/amd64")
     )
     assert not packages._usable_go("go")
+
+
+def _node(name: str, *, gpus: str = "256", ready: str = "True", real: bool = True) -> dict[str, Any]:
+    labels = {"kubernetes.io/os": "linux"} if real else {}
+    status = {"conditions": [{"type": "Ready", "status": ready}], "allocatable": {"nvidia.com/gpu": gpus}}
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
+
+
+def _daemons(ready: int) -> dict[str, Any]:
+    metadata = {"name": "fakegpu", "namespace": "kube-system"}
+    return {"kind": "DaemonSet", "metadata": metadata, "status": {"desiredNumberScheduled": 2, "numberReady": ready}}
+
+
+@pytest.mark.parametrize(
+    ("items", "ready"),
+    [
+        ([_node("w"), _daemons(2)], True),
+        ([_node("w"), _daemons(2), _node("virtual", ready="False", real=False)], True),
+        ([_node("w", ready="Unknown"), _daemons(2)], False),
+        ([_node("w", gpus="0"), _daemons(2)], False),
+        ([_node("w"), _daemons(1)], False),
+        ([_node("w")], False),
+        ([_daemons(2)], False),
+    ],
+)
+def test_cluster_is_ready_when_all_its_parts_are(items: list[dict[str, Any]], ready: bool) -> None:
+    """Real nodes, GPUs and daemons count; virtual nodes of the product don't; nothing at all is not ready."""
+    assert all_ready(items) is ready

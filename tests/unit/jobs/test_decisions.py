@@ -7,12 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubeslurm import jobs, mirror, names
 from kubeslurm.api.pytorchjob import PyTorchJob
 from kubeslurm.errors import InvalidObject
+from kubeslurm.plans import RestartPolicy
 from kubeslurm.readers.pytorch import read_pytorchjob
-from slurmrest import ExitCode, Job, JobStates
+from slurmrest import ExitCode, Job, JobBase, JobFlag, JobStates
 from tests.unit import examples
 from tests.unit.examples import Raw
 
@@ -306,3 +309,32 @@ def test_names_that_are_too_long_are_shortened_and_stay_apart() -> None:
     short = {mirror.shorten("x" * 200 + str(index), 63) for index in range(9)}
     assert len(short) == 9
     assert max(map(len, short)) <= 63
+
+
+LOOKS = st.one_of(
+    st.sampled_from(jobs.Slurm),
+    st.builds(
+        lambda base, flags, restarts: slurm("+".join([base, *sorted(flags)]), restart_count=restarts),
+        st.sampled_from(JobBase),
+        st.sets(st.sampled_from([*JobFlag, "QUANTUM"]), max_size=2),
+        st.integers(0, 3),
+    ),
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(looks=st.lists(LOOKS, min_size=1, max_size=5), policy=st.sampled_from(RestartPolicy), readable=st.booleans())
+def test_whatever_slurm_says_the_decision_is_made_and_holds(
+    looks: list[Job | jobs.Slurm], policy: RestartPolicy, *, readable: bool
+) -> None:
+    """No sequence of answers raises; an answer repeated asks for nothing more than it did; the living are not cancelled."""
+    one = snapshot(slurm("PENDING"), policy=policy)
+    for look in looks:
+        one = then(then(one, look))
+        one = one if readable else unreadable(one)
+        if isinstance(look, Job) and not jobs.decide_job(one).retry_after:
+            left = {type(action) for action in jobs.decide_job(then(one)).actions}
+            assert left <= {jobs.Event, jobs.Annotate, jobs.DeletePods}
+        assert not actions(one, jobs.Cancel)
+        if look is not jobs.Slurm.NOT_SUBMITTED:
+            assert not actions(one, jobs.Submit)

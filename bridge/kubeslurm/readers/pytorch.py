@@ -190,7 +190,7 @@ def _policy(job: PyTorchJob) -> Raw:
         raise Untranslated(f"spec.runPolicy.{field}", "not supported yet")
     if policy.get("cleanPodPolicy", "None") != "None":
         raise Untranslated("spec.runPolicy.cleanPodPolicy", "only None is supported yet")
-    if policy.get("suspend"):
+    if policy.get("suspend", False) is not False:
         raise Untranslated("spec.runPolicy.suspend", "not supported yet")
     for field, least in (("activeDeadlineSeconds", 1), ("backoffLimit", 0)):
         value = policy.get(field, least)
@@ -230,7 +230,7 @@ def _role(name: str, spec: ReplicaSpec) -> Role:
     if not isinstance(pod, dict):
         raise InvalidObject(path, "missing")
     containers = pod.get("containers")
-    if not isinstance(containers, list) or not containers or not all(isinstance(one, dict) for one in containers):
+    if not containers:
         raise InvalidObject(f"{path}.containers", "one container is needed")
     if len(containers) > 1:
         raise Untranslated(f"{path}.containers[1]", "a second container can't run in a Slurm job")
@@ -248,10 +248,11 @@ def _needs(role: Role) -> Any:
 
 
 def _pod_ignored(path: str, template: Raw) -> tuple[str, ...]:
+    container = template["spec"]["containers"][0]
     ignored = [*_sort_fields(path, template["spec"], _POD_READ, _POD_IGNORED)]
-    ignored += _sort_fields(
-        f"{path}.containers[0]", template["spec"]["containers"][0], _CONTAINER_READ, _CONTAINER_IGNORED
-    )
+    ignored += _sort_fields(f"{path}.containers[0]", container, _CONTAINER_READ, _CONTAINER_IGNORED)
+    ports = enumerate(container.get("ports") or ())
+    ignored += [f"{path}.containers[0].ports[{index}]" for index, one in ports if one.get("name") != PORT_NAME]
     return tuple(ignored)
 
 
@@ -270,6 +271,7 @@ def _replica(
     path: str, container: Raw, cluster: SlurmCluster | None, tenant: Tenant | None, nodesets: Sequence[NodeSet]
 ) -> Replica:
     resources = container.get("resources") or {}
+    _sort_fields(f"{path}.resources", resources, frozenset({"limits", "requests"}), frozenset())
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     gpu = _gpu_resource(path, {**requests, **limits}, nodesets)
     name = f"{path}.resources.limits"
@@ -358,9 +360,7 @@ def _environment(path: str, container: Raw, runtime: Sequence[str]) -> tuple[tup
     known: dict[str, Word] = {}
     for index, one in enumerate(container.get("env") or ()):
         where = f"{path}.env[{index}]"
-        if not isinstance(one, dict):
-            raise InvalidObject(where, "no variable")
-        name = str(one.get("name", ""))
+        name = one["name"]
         _check_env_name(f"{where}.name", name)
         if one.get("valueFrom"):
             raise Untranslated(f"{where}.valueFrom", "not supported yet")
@@ -401,9 +401,9 @@ def _workdir(path: str, container: Raw) -> str | None:
 
 def _port(path: str, container: Raw) -> int | None:
     for index, one in enumerate(container.get("ports") or ()):
-        if isinstance(one, dict) and one.get("name") == PORT_NAME:
+        if one.get("name") == PORT_NAME:
             port = one.get("containerPort")
-            if not isinstance(port, int) or not 1 <= port <= 65535:
-                raise InvalidObject(f"{path}.ports[{index}].containerPort", "no port")
-            return port
+            if port is None:
+                raise InvalidObject(f"{path}.ports[{index}].containerPort", "missing")
+            return int(port)
     return None

@@ -144,6 +144,16 @@ MASTER = "spec.pytorchReplicaSpecs.Master.template.spec"
         (one(env=[{"name": "A", "valueFrom": {}}, {"name": "", "value": "1"}]), f"{MASTER}.containers[0].env[1].name"),
         (one(env=[{"name": "A", "valueFrom": {"secretKeyRef": {}}}]), f"{MASTER}.containers[0].env[0].valueFrom"),
         (one(workingDir="relative"), f"{MASTER}.containers[0].workingDir"),
+        (one(command="python3 train.py"), f"{MASTER}.containers[0].command"),
+        (one(args=[1]), f"{MASTER}.containers[0].args[0]"),
+        (one(env={"A": "b"}), f"{MASTER}.containers[0].env"),
+        (one(env=[{"name": "A", "value": 0}]), f"{MASTER}.containers[0].env[0].value"),
+        (one(ports=[{"name": "pytorchjob-port"}]), f"{MASTER}.containers[0].ports[0].containerPort"),
+        (one(ports=[{"containerPort": 70000}]), f"{MASTER}.containers[0].ports[0].containerPort"),
+        (one(resources=[1]), f"{MASTER}.containers[0].resources"),
+        (one(resources={"claims": [{"name": "gpu"}]}), f"{MASTER}.containers[0].resources.claims"),
+        (template(containers=[]), f"{MASTER}.containers"),
+        (template(containers="x"), f"{MASTER}.containers"),
         (one(workingDir="/x$(id)"), f"{MASTER}.containers[0].workingDir"),
         (one(volumeMounts=[{"name": "x"}]), f"{MASTER}.containers[0].volumeMounts"),
         (one(args=["\0"]), f"{MASTER}.containers[0].args[0]"),
@@ -182,6 +192,8 @@ def test_what_has_no_meaning_in_slurm_is_listed() -> None:
     """The image, with runtime none, and the kubelet's settings."""
     made = plan(template(hostNetwork=True))
     assert made.ignored == (f"{MASTER}.hostNetwork", f"{MASTER}.containers[0].image")
+    made = plan(one(image="", ports=[{"name": "pytorchjob-port", "containerPort": 29500}, {"containerPort": 80}]))
+    assert (made.port, made.ignored) == (29500, (f"{MASTER}.containers[0].ports[1]",))
 
 
 def words_of(made: JobPlan, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:

@@ -114,6 +114,20 @@ def test_stop_leaves_nothing_of_a_dead_engine(engine: OwnEngine) -> None:
 
 
 @needs_root
+def test_engine_that_died_whole_starts_again(engine: OwnEngine) -> None:
+    """After a kill -9 of everything, `start` gives an engine in order: the dead container can be taken away."""
+    first = engine.first_process()
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    wait_for("the namespaces are gone", lambda: engine.first_process() is None, 10)
+    engine.start()
+    assert _running(engine) == []
+    engine.docker("rm", "-fv", "sleeper")
+    engine.docker("run", "-d", "--name=sleeper", "--privileged", "localhost/p:1")
+    assert _running(engine) == ["sleeper"]
+
+
+@needs_root
 def test_stop_keeps_the_images_of_an_engine_in_order(engine: OwnEngine) -> None:
     """The next start is warm: images stay, containers don't."""
     engine.stop()

@@ -20,7 +20,8 @@ Y
 while :; do
   # No --request-timeout: any such flag makes kubectl forget the service account.
   if timeout 10 kubectl get nodes -l kubernetes.io/os=linux -o "jsonpath=$template" > /tmp/nodes; then
-    pause=5
+    # Nodes join in the first minute; later every look is only a cost.
+    [ $SECONDS -lt 60 ] && pause=3 || pause=20
     while IFS='|' read -r ip cidr; do
       if [ -z "$ip" ] || [ -z "$cidr" ]; then
         pause=1 # a node that is just joining

@@ -36,11 +36,11 @@ def _documents(path: str) -> Iterator[Mapping[str, Any]]:
     except yaml.YAMLError as error:
         raise BridgeError(f"{path}: " + " ".join(str(error).split())) from None
     for document in documents:
-        if document is None:
-            continue
-        if not isinstance(document, dict):
+        listed = isinstance(document, dict) and document.get("kind") == "List"
+        items = document.get("items") or [] if listed else [] if document is None else [document]
+        if not isinstance(items, list) or not all(isinstance(one, dict) for one in items):
             raise BridgeError(f"{path}: a document is no object")
-        yield from document.get("items") or [] if document.get("kind") == "List" else [document]
+        yield from items
 
 
 def named(raw: Mapping[str, Any]) -> str:

@@ -90,6 +90,8 @@ def no_command(raw: Raw) -> None:
         ),
         (["render", "-f", "-"], "a: [", ["-: "]),
         (["render", "-f", "-"], "kind: Namespace", ["no SlurmCluster"]),
+        (["render", "-f", "-"], "kind: List\nitems: [1]", ["-: a document is no object"]),
+        (["translate", "-f", "-"], "kind: List\nitems: 5", ["-: a document is no object"]),
         (["render", "-f", "/no/such/file"], "", ["/no/such/file"]),
         (
             ["translate", "-f", "-", "--cluster", POOL],

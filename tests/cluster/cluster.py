@@ -116,9 +116,8 @@ class Cluster:
         archive = node_image.archive() if self.engine.own else None
         progress("start the engine")
         self.engine.start()
-        if archive and self.engine.docker("image", "inspect", node_image.tag(), check=False).returncode != 0:
-            progress("load the node image")
-            self.engine.docker("load", "-q", "-i", str(archive), timeout=300)
+        if archive:
+            self._load_node_image(progress, archive)
         self._delete()  # what an interrupted `up` left
         progress("kind create cluster")
         config = self.kubeconfig.with_name("kind.yaml")
@@ -126,6 +125,17 @@ class Cluster:
         config.write_text(yaml.safe_dump(kind_config(workers, own=self.engine.own)))
         self._kind("create", "cluster", "--config", str(config), *image, timeout=600)
         self._made.touch()
+
+    def _load_node_image(self, progress: Progress, archive: Path) -> None:
+        """Give the engine our node image, and take older ones away (those in use stay)."""
+        form = ("--format", "{{.Repository}}:{{.Tag}}")
+        there = self.engine.docker("images", *form, versions.NODE_IMAGE).stdout.split()
+        if node_image.tag() in there:
+            return
+        progress("load the node image")
+        self.engine.docker("load", "-q", "-i", str(archive), timeout=300)
+        for old in there:
+            self.engine.docker("rmi", old, check=False)
 
     def _kind(self, *args: str, timeout: float) -> None:
         command = ["kind", *args, "--name", self.name, "--kubeconfig", str(self.kubeconfig)]

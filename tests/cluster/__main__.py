@@ -45,7 +45,7 @@ def up(name: str, workers: int, load: tuple[str, ...]) -> None:
 @main.command()
 @_name
 def down(name: str) -> None:
-    """Delete a cluster; the engine stays."""
+    """Delete a cluster; the engine ends with the last one."""
     Cluster(name).down()
 
 

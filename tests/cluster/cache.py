@@ -47,13 +47,29 @@ def key_of(*inputs: str | Path) -> str:
 
 
 @contextlib.contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Hold the machine-wide lock `name`; the kernel frees it when the holder dies."""
+def locked(name: str, *, shared: bool = False) -> Iterator[None]:
+    """Hold the machine-wide lock `name`, alone or `shared`; the kernel frees it when the holder dies."""
+    with _lock_file(name).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def locked_if_free(name: str) -> Iterator[bool]:
+    """Hold the lock `name` alone if nobody has it; gives whether it is held."""
+    with _lock_file(name).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except BlockingIOError:
+            held = False
+        yield held
+
+
+def _lock_file(name: str) -> Path:
     folder = root() / "locks"
     folder.mkdir(exist_ok=True)
-    with (folder / name).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    return folder / name
 
 
 def remove(path: Path) -> None:

@@ -35,6 +35,7 @@ from tests.cluster.shell import CommandError, run
 Progress = Callable[[str], object]
 NAME = "kubeslurm"
 _READY_SECONDS = 180
+_IN_USE = "engine-in-use"  # the lock held, shared, while a cluster is being made
 
 
 class ForeignClusterError(RuntimeError):
@@ -96,9 +97,10 @@ class Cluster:
         """Bring the cluster up with the images `load` on its workers; what is up already stays as it is."""
         if self.foreign:
             return
-        self.engine.revive()
-        if not self._exists():
-            self._make(progress, workers)
+        with cache.locked(_IN_USE, shared=True):
+            self.engine.revive()
+            if not self._exists():
+                self._make(progress, workers)
         with ThreadPoolExecutor() as pool:
             loading = [pool.submit(self.load, name) for name in load]
             self._settle(progress, wait)
@@ -194,13 +196,20 @@ class Cluster:
         )
 
     def down(self) -> None:
-        """Delete the cluster; the engine stays. Works on what is half there, too."""
+        """Delete the cluster, and stop our engine if it was the last. Works on what is half there, too."""
         self._need_own("is not ours to take down")
         if self.engine.own and not self.engine.running():
             self.engine.stop()  # it died: nothing of its clusters is left
         else:
             self._delete()
+            self._stop_idle_engine()
         cache.remove(self.kubeconfig.parent)
+
+    def _stop_idle_engine(self) -> None:
+        """Leave nothing running: unless another cluster is there, or is just being made."""
+        with cache.locked_if_free(_IN_USE) as alone:
+            if alone and self.engine.own and not self.engine.docker("ps", "-aq").stdout.strip():
+                self.engine.stop()
 
     def _delete(self) -> None:
         self._kind("delete", "cluster", timeout=120)

@@ -151,6 +151,7 @@ class OwnEngine:
     def _make_namespaces(self) -> int:
         """Start the first process: everything else lives in its namespaces."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._in_order.unlink(missing_ok=True)
         shadowed = ["/etc", "/opt"] + ([] if Path("/lib/modules").exists() else [os.path.realpath("/lib")])
         setup = ["bash", "-c", _SETUP, "setup", str(self.folder), str(binaries.pause()), " ".join(shadowed)]
         spaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--propagation", "private"]

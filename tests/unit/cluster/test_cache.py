@@ -72,3 +72,11 @@ def test_oldest_versions_are_dropped() -> None:
     for key in ("a", "b", "c"):
         cache.artefact("x", key, _write(key, []), keep=2)
     assert sorted(p.name for p in (cache.root() / "x").iterdir()) == ["b", "c"]
+
+
+def test_lock_in_use_is_not_taken() -> None:
+    """While others share a lock, nobody gets it alone; afterwards it is free."""
+    with cache.locked("x", shared=True), cache.locked("x", shared=True), cache.locked_if_free("x") as held:
+        assert not held
+    with cache.locked_if_free("x") as held:
+        assert held

@@ -197,13 +197,20 @@ class OwnEngine:
     def stop(self) -> None:
         """End everything and leave nothing: also after any part of it was killed."""
         with cache.locked("engine"):
+            if self.first_process() is None and self._in_order.exists():
+                return
             clean = self.first_process() is not None and self._remove_containers()
             self._kill()
             self._remove_cgroups()
-            if (
-                not clean
-            ):  # containers and volumes of a dead engine: the whole store goes, the node image is loaded anew
+            if clean:
+                self._in_order.touch()
+            else:  # containers and volumes of a dead engine: the store goes, and the node image is loaded anew
                 cache.remove(self.folder)
+
+    @property
+    def _in_order(self) -> Path:
+        """Exists while the engine is stopped, and was in order."""
+        return self.folder / "in-order"
 
     def _remove_containers(self) -> bool:
         """Remove all containers with their volumes, and end dockerd in order; whether that worked."""

@@ -164,6 +164,8 @@ class OwnEngine:
         raise RuntimeError(f"the engine's namespaces did not come up: {(self.folder / 'setup.log').read_text()}")
 
     def _daemon_config(self) -> Path:
+        runtime = self.folder / "runc-nosr"  # a copy: the engine may outlive this source tree
+        shutil.copy(cache.FILES / "runc-nosr", runtime)
         config = {
             "data-root": str(self.folder / "data"),
             "exec-root": "/run/docker",
@@ -173,7 +175,7 @@ class OwnEngine:
             "exec-opts": ["native.cgroupdriver=cgroupfs"],
             "cgroup-parent": f"/{self.cgroup}",
             "default-runtime": "nosr",
-            "runtimes": {"nosr": {"path": str(cache.FILES / "runc-nosr")}},
+            "runtimes": {"nosr": {"path": str(runtime)}},
             "oom-score-adjust": 0,
             "live-restore": True,
         }

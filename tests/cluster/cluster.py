@@ -77,7 +77,7 @@ class Cluster:
 
     def is_up(self) -> bool:
         """Whether the cluster is there and its API server answers."""
-        return (self.foreign or self._exists()) and self._answers()
+        return self.exists() and self._answers()
 
     def _answers(self) -> bool:
         return self.kubectl("get", "--raw", "/readyz", check=False, timeout=30).returncode == 0
@@ -87,8 +87,10 @@ class Cluster:
         """Exists once kind has made the cluster whole."""
         return self.kubeconfig.with_name("made")
 
-    def _exists(self) -> bool:
+    def exists(self) -> bool:
         """Whether kind made the cluster, and its control plane runs (it may be too busy to answer)."""
+        if self.foreign:
+            return True
         return self._made.exists() and self.engine.running() and bool(self._containers("control-plane"))
 
     def up(
@@ -99,7 +101,7 @@ class Cluster:
             return
         with cache.locked(_IN_USE, shared=True):
             self.engine.revive()
-            if not self._exists():
+            if not self.exists():
                 self._make(progress, workers)
         with ThreadPoolExecutor() as pool:
             loading = [pool.submit(self.load, name) for name in load]

@@ -18,7 +18,7 @@ def cluster() -> Iterator[Cluster]:
     running = Cluster.at_hand(os.environ.get("KUBESLURM_CLUSTER", "kubeslurm"))
     if not running.foreign and os.geteuid() != 0:
         pytest.skip("a test cluster needs root, or KUBE=<kubeconfig>")
-    was_up = running.is_up()
+    was_up = running.exists()
     running.up(load=() if running.foreign else ("slurm",))
     yield running
     if not was_up and not running.foreign:

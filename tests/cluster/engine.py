@@ -25,7 +25,7 @@ from tests.cluster import binaries, cache, packages, versions
 from tests.cluster.shell import CommandError, run
 
 _CGROUPS = Path("/sys/fs/cgroup")
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _SETUP = """
 set -e
 ip link set lo up
@@ -84,6 +84,15 @@ def _argv(pid: int) -> list[str]:
         return []
 
 
+def _find(program: str, args: list[str]) -> int | None:
+    """The pid of the process of a program (wherever it lies) with these arguments, or None."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        argv = _argv(int(pid))
+        if argv and Path(argv[0]).name == program and argv[1:] == args:
+            return int(pid)
+    return None
+
+
 def _download_debs(path: Path) -> None:
     packages.ensure("containerd", "runc", "iptables", "jq", "nsenter", "ip")
     debs = path.with_name(f"{path.name}-debs")
@@ -110,8 +119,11 @@ class OwnEngine:
 
     def first_process(self) -> int | None:
         """The pid of the process that holds the namespaces, or None when the engine is down."""
-        wanted = [str(binaries.pause()), f"engine={self.folder}"]
-        return next((int(p) for p in os.listdir("/proc") if p.isdigit() and _argv(int(p)) == wanted), None)
+        return _find("pause", [f"engine={self.folder}"])
+
+    def _daemon(self) -> int | None:
+        """The pid of dockerd, or None."""
+        return _find("dockerd", ["--config-file", str(self.folder / "daemon.json")])
 
     def environment(self) -> dict[str, str]:
         """The environment of kind and docker."""
@@ -132,16 +144,16 @@ class OwnEngine:
         return run(["docker", *args], timeout=timeout, check=check, env=self.environment())
 
     def running(self) -> bool:
-        """Whether dockerd answers."""
-        return self.first_process() is not None and _answers(self.environment())
+        """Whether dockerd is there. (It may be too busy to answer soon: that is no reason to start another.)"""
+        return self.first_process() is not None and self._daemon() is not None
 
     def start(self) -> None:
         """Start what isn't up; a dockerd that was killed finds its containers again."""
         with cache.locked("engine"):
-            if self.running():
-                return
             pid = self.first_process() or self._make_namespaces()
-            self._start_dockerd(pid)
+            if not self.running():
+                self._start_dockerd(pid)
+            self._wait_for_dockerd()
 
     def revive(self) -> None:
         """Start dockerd again where it alone died."""
@@ -189,6 +201,8 @@ class OwnEngine:
         script = 'rm -f /run/docker.pid; exec dockerd --config-file "$1"'
         argv = [*enter, "bash", "-c", script, "dockerd", str(self._daemon_config())]
         _detach(argv, self.folder / "dockerd.log", self.environment())
+
+    def _wait_for_dockerd(self) -> None:
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             if _answers(self.environment()):

@@ -29,6 +29,23 @@ MASTER_ADDR=$(scontrol getaddrs "$first" | sed -n 's/^[^:]*: \\[\\{0,1\\}\\([^]]
 """
 
 
+_WAIT: Final = """\
+srun=$!
+trap 'kill -TERM "$srun"' TERM
+while wait "$srun"; code=$?; kill -0 "$srun" 2>/dev/null; do :; done
+cat "$messages" >&2
+# srun ends with the highest code, so with that of the ranks which it ends because one failed: the first one counts.
+first=$(sed -n 's/^srun: error: [^ ]*: tasks\\{0,1\\} [0-9,-]*: //p' "$messages" | head -n 1)
+[ "$code" -eq 0 ] || case $first in
+  *"exit code "*) code=${first##*exit code } ;;
+  Aborted*) code=134 ;;
+  Killed*) code=137 ;;
+  Segmentation*) code=139 ;;
+esac
+exit "$code"
+"""
+
+
 def write_script(plan: JobPlan) -> str:
     """The whole script."""
     header = "\n".join(["#!/bin/bash", *(option.line for option in options(plan))])
@@ -40,7 +57,7 @@ def write_script(plan: JobPlan) -> str:
     # a delimiter made of the text's own hash can't stand in the text
     end = f"TASK_{hashlib.sha256(task.encode()).hexdigest()[:24]}"
     heredoc = f"IFS= read -r -d '' task <<'{end}' || true\n{task}{end}"
-    return "\n".join([header, "", _RENDEZVOUS + _port(plan), heredoc, "", _srun(plan), ""])
+    return "\n".join([header, "", _RENDEZVOUS + _port(plan), heredoc, "", _srun(plan), _WAIT])
 
 
 def _port(plan: JobPlan) -> str:
@@ -61,7 +78,8 @@ def _srun(plan: JobPlan) -> str:
         f"--mpi={plan.mpi}",
         f"--output={LOG_DIR}/%t.out",
     ]
-    return "exec srun " + " ".join(flags) + ' \\\n  /bin/bash -c "$task"'
+    messages = f"messages={LOG_DIR.replace('%j', '$SLURM_JOB_ID')}/srun.err"
+    return f'{messages}\nsrun {" ".join(flags)} \\\n  /bin/bash -c "$task" 2> "$messages" &'
 
 
 def _task(plan: JobPlan) -> str:

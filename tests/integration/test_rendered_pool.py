@@ -110,8 +110,17 @@ def test_a_translated_job_gives_each_rank_its_place(pool: BareSlurm, rest: Slurm
     assert sorted(output(pool, job)) == sorted(wanted)
 
 
-def test_the_programs_exit_code_is_the_jobs(rest: Slurm) -> None:
-    """srun's code reaches the job through the batch script."""
+@pytest.mark.parametrize(
+    ("failing", "code"), [("exit 7", 7), ("exit 1", 1), ("kill -SEGV $$$$", 139), ("kill -ABRT $$$$", 134)]
+)
+def test_the_first_failure_gives_the_jobs_exit_code(rest: Slurm, failing: str, code: int) -> None:
+    """Not the ranks that are ended because one failed, though srun ends with the highest code of all."""
+    job = ended(rest, plan(["sh", "-c", f'[ "$RANK" != 2 ] || {{ {failing}; }}; sleep 60']))
+    assert (job.states.base, job.exit_code.return_code) == ("FAILED", code)
+
+
+def test_all_failing_at_once_is_one_failure(rest: Slurm) -> None:
+    """The usual way that a program fails: every rank with the same code."""
     job = ended(rest, plan(["sh", "-c", "exit 7"]))
     assert (job.states.base, job.exit_code.return_code) == ("FAILED", 7)
 
@@ -156,3 +165,30 @@ def test_sbatch_takes_the_script_for_the_job_that_rest_takes_the_description_for
     assert asked(by_hand) == asked(by_rest)
     assert by_hand.states == by_rest.states
     assert sorted(output(pool, by_hand)) == sorted(output(pool, by_rest))
+
+
+def test_a_program_with_its_own_launcher_runs_once_for_each_replica(pool: BareSlurm, rest: Slurm) -> None:
+    """With the training operator's variables, all eight GPUs, and nothing by which it could take itself for a Slurm task."""
+    words = "$RANK $WORLD_SIZE $PET_NODE_RANK $PET_NNODES $PET_MASTER_ADDR:$PET_MASTER_PORT $CUDA_VISIBLE_DEVICES"
+    job = ended(rest, plan(["sh", "-c", f'echo "{words}" $(env | grep -c ^SLURM_)']))
+    assert job.states.base == "COMPLETED", job
+    first = next(node.address for node in rest.nodes() if node.name == "gpu-node-0")
+    meet = f"{first}:{20000 + job.job_id % 10000}"
+    wanted = [f"{rank} {NODES} {rank} {NODES} {meet} 0,1,2,3,4,5,6,7 0" for rank in range(NODES)]
+    assert sorted(output(pool, job)) == wanted
+
+
+def test_cancelling_lets_the_program_end_in_order(pool: BareSlurm, rest: Slurm) -> None:
+    """SIGTERM reaches every replica through the batch script and srun, before SIGKILL does."""
+    script = "trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    made = plan(["sh", "-c", script])
+    job_id = rest.submit(write_description(made), write_script(made), key=made.key, user="alice").job_id
+    end = time.monotonic() + 60
+    log = f"cat {LOGS}/{job_id}/[0-9]*.out 2>/dev/null || true"
+    while pool.run("sh", "-c", log).stdout.count("up") < NODES:
+        assert time.monotonic() < end, rest.job(job_id)
+        time.sleep(0.2)
+    rest.cancel(job_id)
+    job = finished(rest, job_id)
+    assert job.states.base == "CANCELLED"
+    assert output(pool, job).count("asked") == NODES

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kubeslurm import names, users
 from kubeslurm.api.nodeset import CONTAINER, NodeSet
-from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.api.slurmcluster import NOBODY, SLURM_UID, SlurmCluster
 from kubeslurm.layout import node_shape
 from kubeslurm.rendering import CONTROLLER_PORT, RenderedConfig, controller_pod, controller_service
 
@@ -29,10 +29,6 @@ SLURM_KEY: Final = "slurm.key"
 JWT_KEY: Final = "jwt_hs256.key"
 RESTD_PORT: Final = 6820
 SLURMD_PORT: Final = 6818
-SLURM_UID: Final = 64030
-"""uid and gid of user slurm in Debian's packages."""
-
-NOBODY: Final = 65534
 CONFIG_DIR: Final = "/config"
 DIGEST_PATH: Final = f"{CONFIG_DIR}/digest"
 USERS_DIR: Final = "/var/lib/extrausers"

@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
-_QUANTITY = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([eE][+-]?\d+)|([KMGTPE]i|[numkMGTPE])?)")
+_QUANTITY = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([eE][+-]?\d+)|([KMGTPE]i|[numkMGTPE])?)", re.ASCII)
 _SCALE: Final = {
     "n": Decimal("1e-9"),
     "u": Decimal("1e-6"),

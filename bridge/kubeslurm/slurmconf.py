@@ -62,9 +62,6 @@ ALLOWED: Final = frozenset(
 )
 """Keys that a spec may set."""
 
-MERGED: Final = frozenset({"SlurmctldParameters", "SlurmdParameters", "SchedulerParameters", "LaunchParameters"})
-"""List-valued keys: ours and the spec's stand side by side."""
-
 _BY_LOWER: Final = {key.lower(): key for key in ALLOWED | OWNED}
 
 
@@ -75,6 +72,13 @@ def check_name(text: str) -> str:
             f"{text[:64]!r}: only letters, digits, '_', '.' and '-', at most 63, beginning with no '-' or '.'"
         )
     return text
+
+
+def check_partition(name: str) -> str:
+    """A partition's name; in slurm.conf, DEFAULT is no partition but what all later lines start from."""
+    if name.upper() == "DEFAULT":
+        raise ValueError(f"{name!r} is reserved")
+    return check_name(name)
 
 
 def check_key(key: str) -> str:

@@ -10,14 +10,24 @@ import re
 from typing import Final
 
 UNLIMITED: Final = frozenset({"UNLIMITED", "INFINITE"})
-_DAYS = re.compile(r"(\d{1,5})-(\d{1,3})(?::(\d{1,3}))?(?::(\d{1,3}))?")
-_PLAIN = re.compile(r"(\d{1,8})(?::(\d{1,8}))?(?::(\d{1,8}))?")
+MAX_MINUTES: Final = (2**31 - 1) // 60
+"""Slurm reads time limits as seconds in 32 bits."""
+
+_DAYS = re.compile(r"(\d{1,5})-(\d{1,3})(?::(\d{1,3}))?(?::(\d{1,3}))?", re.ASCII)
+_PLAIN = re.compile(r"(\d{1,8})(?::(\d{1,8}))?(?::(\d{1,8}))?", re.ASCII)
 
 
 def parse_minutes(text: str) -> int | None:
     """`minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; ValueError otherwise."""
     if text.upper() in UNLIMITED:
         return None
+    minutes = _minutes(text)
+    if minutes > MAX_MINUTES:
+        raise ValueError(f"{text[:40]!r} is more than Slurm can count")
+    return minutes
+
+
+def _minutes(text: str) -> int:
     if match := _DAYS.fullmatch(text):
         days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return (days * 24 + hours) * 60 + minutes + math.ceil(seconds / 60)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from kubeslurm import names, quantities
-from kubeslurm.api.base import Condition, Loose, Model, Resource
-from kubeslurm.api.slurmcluster import DNS_LABEL, Quantity, SlurmName, Totals
+from kubeslurm.api.base import Condition, Loose, Model, Resource, first_complaint
+from kubeslurm.api.slurmcluster import DNS_LABEL, Quantity, SlurmName, Totals, check_object_name
 from kubeslurm.errors import InvalidObject
 
 CONTAINER = "slurmd"
 TEMPLATE = "template.spec.containers"
-DEVICES = r"^/dev/[A-Za-z0-9/_.\[\],-]{1,200}$"
+DEVICES = r"^/dev/[A-Za-z0-9/_-]+(\[[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*\])?$"
 MAX_REPLICAS = 20_000
+MAX_NAME = 50
+MAX_CPUS = 65535
+MAX_MEMORY_MIB = 1 << 40
+OWN_ENV = frozenset({"SLURM_NODE_NAME", "SLURMCTLD_HOST", "SLURMCTLD_PORT"})
+OWN_MOUNTS = frozenset({"/keys", "/etc/slurm", "/var/lib/extrausers"})
+OWN_PREFIX = "kubeslurm-"
+"""Begins the names of the volumes that the operator adds."""
 
 
 class ClusterRef(Model):
@@ -47,8 +55,52 @@ class GpuSpec(Model):
         default=None, description="GPUs of a node; what the container's limits say when absent.", ge=1, le=1024
     )
     devices: str | None = Field(
-        default=None, description="Device files, default /dev/nvidia[0-(count-1)].", pattern=DEVICES
+        default=None, description="Device files, default /dev/nvidia[0-(count-1)].", pattern=DEVICES, max_length=200
     )
+
+    def device_count(self) -> int | None:
+        """How many files `devices` names; None where it is not given."""
+        if self.devices is None:
+            return None
+        _, bracket, ranges = self.devices.rstrip("]").partition("[")
+        if not bracket:
+            return 1
+        ends = [[int(end) for end in re.findall("[0-9]+", one)] for one in ranges.split(",")]
+        return sum(max(0, end[-1] - end[0] + 1) for end in ends)
+
+
+class _Named(Loose):
+    name: str
+
+
+class _Mount(_Named):
+    mount_path: str
+
+
+class _Resources(Loose):
+    limits: dict[str, str | int | float] | None = None
+    requests: dict[str, str | int | float] | None = None
+
+
+class _Container(_Named):
+    image: str
+    env: list[_Named] | None = None
+    ports: list[dict[str, Any]] | None = None
+    volume_mounts: list[_Mount] | None = None
+    resources: _Resources | None = None
+
+
+class _PodSpec(Loose):
+    """The types of what we read of the template's spec: the CRD lets anything through."""
+
+    containers: list[_Container]
+    volumes: list[_Named] | None = None
+
+
+class _PodMetadata(Model):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    creation_timestamp: None = None  # programs that write templates leave it there, empty
 
 
 class Template(Model):
@@ -64,8 +116,22 @@ class Template(Model):
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
 
+    @field_validator("metadata")
+    @classmethod
+    def _metadata_has_the_shape(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return _shaped(_PodMetadata, value)
+
     @model_validator(mode="after")
-    def _one_container(self) -> Self:
+    def _can_be_a_slurmd(self) -> Self:
+        self._check_container()
+        try:
+            _shaped(_PodSpec, self.spec)
+        except InvalidObject as error:
+            raise error.below("spec") from None
+        self._check_ours()
+        return self
+
+    def _check_container(self) -> None:
         containers = self.spec.get("containers")
         if not isinstance(containers, list) or not containers:
             raise InvalidObject("spec.containers", f"one container, named {CONTAINER}, is needed")
@@ -82,7 +148,29 @@ class Template(Model):
                 raise InvalidObject(f"spec.{field}", "set by the operator")
         if not containers[0].get("image"):
             raise InvalidObject("spec.containers[0].image", "required")
-        return self
+
+    def _check_ours(self) -> None:
+        """Refuse names and places that the operator fills itself, where one of the two would be lost."""
+        pod = _PodSpec.model_validate(self.spec)
+        container, where = pod.containers[0], "spec.containers[0]"
+        for index, variable in enumerate(container.env or []):
+            if variable.name in OWN_ENV:
+                raise InvalidObject(f"{where}.env[{index}].name", f"{variable.name} is set by the operator")
+        for index, mount in enumerate(container.volume_mounts or []):
+            if mount.mount_path.rstrip("/") in OWN_MOUNTS:
+                raise InvalidObject(f"{where}.volumeMounts[{index}].mountPath", "used by the operator")
+        for index, volume in enumerate(pod.volumes or []):
+            if volume.name.startswith(OWN_PREFIX):
+                raise InvalidObject(f"spec.volumes[{index}].name", f"{OWN_PREFIX}... is used by the operator")
+
+
+def _shaped(shape: type[Loose | Model], value: dict[str, Any]) -> dict[str, Any]:
+    """The value as it came, once the types are right."""
+    try:
+        shape.model_validate(value)
+    except ValidationError as error:
+        raise first_complaint(error) from None
+    return value
 
 
 class NodeSetSpec(Model):
@@ -96,7 +184,7 @@ class NodeSetSpec(Model):
         default=None,
         description="CPUs that Slurm may give away on each node; the container's by default.",
         ge=1,
-        le=65535,
+        le=MAX_CPUS,
     )
     memory: Quantity | None = Field(
         default=None, description="Memory that Slurm may give away on each node; the container's by default."
@@ -132,6 +220,9 @@ class NodeSetSpec(Model):
         if not limit:
             what = f"gpu.type is {gpu.type}" if gpu.type else "gpu is set"
             raise InvalidObject(path, f"0 GPUs, but {what}")
+        files = gpu.device_count()
+        if files is not None and files != limit:
+            raise InvalidObject("gpu.devices", f"{files} files, but a node has {limit} GPUs")
         return limit
 
     def cpu_count(self) -> int:
@@ -142,7 +233,10 @@ class NodeSetSpec(Model):
         value = self._limit_or_request("cpu")
         if value is None:
             raise InvalidObject("cpus", f"missing, and so is {path}")
-        return max(1, _checked(path, quantities.to_cpus, value))
+        cpus = max(1, _checked(path, quantities.to_cpus, value))
+        if cpus > MAX_CPUS:
+            raise InvalidObject(path, f"more than {MAX_CPUS}")
+        return cpus
 
     def memory_mib(self) -> int:
         """Memory of each node in MiB; rounded down where it is a limit of the container."""
@@ -150,9 +244,10 @@ class NodeSetSpec(Model):
         value = self.memory if self.memory is not None else self._limit_or_request("memory")
         if value is None:
             raise InvalidObject("memory", f"missing, and so is {path}")
-        mib = _checked("memory" if self.memory is not None else path, quantities.to_mib, value)
-        if mib < 1:
-            raise InvalidObject("memory", "less than 1 MiB")
+        path = "memory" if self.memory is not None else path
+        mib = _checked(path, quantities.to_mib, value)
+        if not 1 <= mib <= MAX_MEMORY_MIB:
+            raise InvalidObject(path, "not between 1 MiB and 1 EiB")
         return mib
 
     def _limit_or_request(self, name: str) -> Any:
@@ -202,6 +297,5 @@ class NodeSet(Resource):
 
     @model_validator(mode="after")
     def _name(self) -> Self:
-        if len(self.metadata.name) > 50:
-            raise InvalidObject("metadata.name", "at most 50 characters, so that node names fit")
+        check_object_name(self.metadata, MAX_NAME)
         return self

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from kubeslurm import names, quantities, slurmconf, times
-from kubeslurm.api.base import Condition, Loose, Model, Resource
+from kubeslurm.api.base import Condition, Loose, Metadata, Model, Resource
 from kubeslurm.errors import InvalidObject
 
+PartitionName = Annotated[str, AfterValidator(slurmconf.check_partition), Field(max_length=63, pattern=slurmconf.NAME)]
 SlurmName = Annotated[str, AfterValidator(slurmconf.check_name), Field(max_length=63, pattern=slurmconf.NAME)]
 
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}$"
 USER = r"^[a-z_][a-z0-9_-]{0,30}$"
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 RESERVED_USERS = frozenset({"root", "slurm", "nobody", "daemon", "munge"})
+SLURM_UID = 64030
+"""uid and gid of user slurm in Debian's packages: who has it rules the cluster."""
+
+NOBODY = 65534
+MAX_NAME = 40
+"""A StatefulSet's pods carry its name with a hash behind it as a label, of at most 63 characters."""
+
+
+def check_object_name(metadata: Metadata, longest: int) -> None:
+    """Pods and Services are named after the object, so a dot is no part of its name; raises InvalidObject."""
+    if not re.fullmatch(DNS_LABEL, metadata.name):
+        raise InvalidObject("metadata.name", f"{metadata.name[:64]!r}: only a-z, 0-9 and '-', at most {longest}")
+    if len(metadata.name) > longest:
+        raise InvalidObject("metadata.name", f"at most {longest} characters, so that the names of its pods fit")
 
 
 def _time(text: str) -> str:
@@ -55,7 +71,7 @@ class Controller(Model):
 class Partition(Model):
     """A Slurm partition."""
 
-    name: SlurmName = Field(description="The partition's name.")
+    name: PartitionName = Field(description="The partition's name.")
     node_sets: list[str] = Field(
         description="NodeSets of this namespace whose nodes it holds.", min_length=1, max_length=64
     )
@@ -69,7 +85,7 @@ class Partition(Model):
     @classmethod
     def _labels(cls, value: list[str]) -> list[str]:
         for name in value:
-            if not re.match(DNS_LABEL, name):
+            if not re.fullmatch(DNS_LABEL, name):
                 raise ValueError(f"{name[:64]!r} is no NodeSet name")
         return value
 
@@ -106,6 +122,13 @@ class User(Model):
             raise ValueError(f"{value!r} is reserved")
         return value
 
+    @field_validator("uid", "gid")
+    @classmethod
+    def _not_ours(cls, value: int) -> int:
+        if value in (SLURM_UID, NOBODY):
+            raise ValueError(f"{value} is reserved: Slurm's own daemons run as it")
+        return value
+
 
 class Tenant(Model):
     """Who submits from which namespaces."""
@@ -115,6 +138,14 @@ class Tenant(Model):
     partitions: list[SlurmName] = Field(
         description="Partitions that they may use; the first is the default.", min_length=1, max_length=64
     )
+
+    @field_validator("namespaces")
+    @classmethod
+    def _labels(cls, value: list[str]) -> list[str]:
+        for name in value:
+            if not re.fullmatch(DNS_LABEL, name):
+                raise ValueError(f"{name[:64]!r} is no namespace")
+        return value
 
 
 class ClusterSpec(Model):
@@ -136,7 +167,10 @@ class ClusterSpec(Model):
         checked: dict[str, Any] = {}
         for key, given in value.items():
             try:
-                checked[slurmconf.check_key(key)] = _config_value(given)
+                known = slurmconf.check_key(key)
+                if known in checked:
+                    raise ValueError(f"{known} stands twice; Slurm takes its keys in any case")
+                checked[known] = _config_value(given)
             except ValueError as error:
                 raise InvalidObject(f"[{key}]" if not key.isalnum() else key, str(error)) from None
         return checked
@@ -168,8 +202,13 @@ class ClusterSpec(Model):
                     raise InvalidObject(f"tenants[{index}].namespaces", f"{namespace!r} belongs to another tenant")
 
 
+MAX_LIST = 64
+
+
 def _config_value(given: Any) -> str | list[str]:
     if isinstance(given, list):
+        if not 1 <= len(given) <= MAX_LIST:
+            raise ValueError(f"a list has 1 to {MAX_LIST} values")
         return [slurmconf.check_value(_scalar(one)) for one in given]
     return slurmconf.check_value(_scalar(given))
 
@@ -177,7 +216,7 @@ def _config_value(given: Any) -> str | list[str]:
 def _scalar(given: Any) -> str:
     if isinstance(given, bool):
         return "YES" if given else "NO"
-    if isinstance(given, str | int | float):
+    if isinstance(given, str | int) or (isinstance(given, float) and math.isfinite(given)):
         return str(given)
     raise ValueError(f"{given!r} is neither text, number, boolean nor a list of these")
 
@@ -223,3 +262,8 @@ class SlurmCluster(Resource):
 
     spec: ClusterSpec
     status: ClusterStatus = ClusterStatus()
+
+    @model_validator(mode="after")
+    def _name(self) -> Self:
+        check_object_name(self.metadata, MAX_NAME)
+        return self

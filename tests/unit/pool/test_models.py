@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubeslurm.api.nodeset import GpuSpec
 from kubeslurm.errors import InvalidObject
 from tests.unit import examples
 from tests.unit.examples import Change, Raw
@@ -25,6 +26,19 @@ def spec(path: str, value: object) -> Change:
 def limits(value: object) -> Change:
     """Set the container's limits."""
     return spec("template.spec.containers.0.resources", {"limits": value})
+
+
+def container(field: str, value: object) -> Change:
+    """Set a field of the slurmd container."""
+    return spec(f"template.spec.containers.0.{field}", value)
+
+
+def name(value: str) -> Change:
+    """Give the object another name."""
+    return lambda raw: raw["metadata"].update(name=value)
+
+
+CONTAINER = "spec.template.spec.containers[0]"
 
 
 def test_the_example_pool_is_taken() -> None:
@@ -52,6 +66,18 @@ def test_the_example_pool_is_taken() -> None:
         (spec("controller.managed.image", "a image"), "spec.controller.managed.image"),
         (spec("jobs.containerRuntime", "pyxis"), "spec.jobs.containerRuntime"),
         (spec("typo", 1), "spec.typo"),
+        (spec("partitions.0.name", "Default"), "spec.partitions[0].name"),
+        (spec("partitions.0.nodeSets", ["a\n"]), "spec.partitions[0].nodeSets"),
+        (spec("partitions.0.maxTime", "99999999:0:0"), "spec.partitions[0].maxTime"),
+        (spec("config", {"SchedulerParameters": []}), "spec.config.SchedulerParameters"),
+        (spec("config", {"KillWait": 1, "killwait": 2}), "spec.config.killwait"),
+        (spec("config", {"KillWait": float("nan")}), "spec.config.KillWait"),
+        (spec("tenants.0.user.uid", 64030), "spec.tenants[0].user.uid"),
+        (spec("tenants.0.user.gid", 65534), "spec.tenants[0].user.gid"),
+        (spec("tenants.0.namespaces", ["a\nb"]), "spec.tenants[0].namespaces"),
+        (name("a\nPartitionName=b"), "metadata.name"),
+        (name("a.b"), "metadata.name"),
+        (name("a" * 41), "metadata.name"),
     ],
 )
 def test_a_bad_cluster_is_refused_by_the_path_of_the_field(change: Change, path: str) -> None:
@@ -76,7 +102,26 @@ def test_a_bad_cluster_is_refused_by_the_path_of_the_field(change: Change, path:
         (spec("memory", "12x"), "spec.memory"),
         (spec("replicas", -1), "spec.replicas"),
         (spec("template.spec.hostNetwork", True), "spec.template.spec.hostNetwork"),
-        (spec("template.spec.containers.0.command", ["sh"]), "spec.template.spec.containers[0].command"),
+        (container("command", ["sh"]), f"{CONTAINER}.command"),
+        (container("resources", "x"), f"{CONTAINER}.resources"),
+        (limits(["x"]), f"{CONTAINER}.resources.limits"),
+        (container("env", "x"), f"{CONTAINER}.env"),
+        (container("ports", 5), f"{CONTAINER}.ports"),
+        (container("image", 5), f"{CONTAINER}.image"),
+        (container("env", [{"name": "SLURM_NODE_NAME", "value": "x"}]), f"{CONTAINER}.env[0].name"),
+        (
+            container("volumeMounts", [{"name": "program", "mountPath": "/keys/"}]),
+            f"{CONTAINER}.volumeMounts[0].mountPath",
+        ),
+        (spec("template.spec.volumes", [{"name": "kubeslurm-keys"}]), "spec.template.spec.volumes[0].name"),
+        (spec("template.metadata", {"labels": ["a"]}), "spec.template.metadata.labels"),
+        (spec("template.metadata", {"name": "a"}), "spec.template.metadata.name"),
+        (spec("gpu.devices", "/dev/nvidia[0-3]"), "spec.gpu.devices"),
+        (spec("gpu.devices", "/dev/../etc/passwd"), "spec.gpu.devices"),
+        (spec("memory", "1e30"), "spec.memory"),
+        (name("a\nPartitionName=b"), "metadata.name"),
+        (name("a.b"), "metadata.name"),
+        (name("a" * 51), "metadata.name"),
     ],
 )
 def test_a_bad_nodeset_is_refused_by_the_path_of_the_field(change: Change, path: str) -> None:
@@ -91,3 +136,26 @@ def test_two_users_of_one_uid_are_refused() -> None:
     other = {"namespaces": ["b"], "user": {"name": "bob", "uid": 1000, "gid": 1}, "partitions": ["gpu_partition"]}
     with pytest.raises(InvalidObject, match=r"spec.tenants\[1\].user.uid"):
         examples.cluster(lambda raw: raw["spec"]["tenants"].append(other))
+
+
+@pytest.mark.parametrize(
+    ("devices", "count"),
+    [("/dev/nvidia0", 1), ("/dev/nvidia[0-7]", 8), ("/dev/nvidia[0,2,4-9]", 8), ("/dev/x[3-1]", 0)],
+)
+def test_device_files_are_counted(devices: str, count: int) -> None:
+    """slurmd refuses a node whose files are not as many as its GPUs."""
+    assert GpuSpec(devices=devices).device_count() == count
+
+
+def test_cpus_and_memory_are_the_containers_when_not_given() -> None:
+    """Limits go before requests, and parts of a CPU or MiB count as whole."""
+
+    def change(raw: Raw) -> None:
+        del raw["spec"]["cpus"], raw["spec"]["memory"]
+        container(
+            "resources",
+            {"limits": {"nvidia.com/gpu": "8", "cpu": "1500m"}, "requests": {"cpu": 1, "memory": "1000001Ki"}},
+        )(raw)
+
+    made = examples.nodeset(change).spec
+    assert (made.cpu_count(), made.memory_mib()) == (2, 977)

@@ -150,10 +150,12 @@ def test_users_are_files_in_order_of_their_ids() -> None:
         for namespace in ("b", "c"):
             raw["spec"]["tenants"].append({"namespaces": [namespace], "user": bob, "partitions": ["gpu_partition"]})
 
-    passwd, group, shadow = users.files(examples.cluster(change).spec.tenants).values()
-    assert passwd == "bob:x:900:1000:bob:/tmp:/bin/bash\nalice:x:1000:1000:alice:/tmp:/bin/bash\n"
-    assert group == "bob:x:1000:\n"
-    assert [line.split(":")[:2] for line in shadow.splitlines()] == [["bob", "*"], ["alice", "*"]]
+    made = users.files(examples.cluster(change).spec.tenants)
+    assert made == {
+        "passwd": "bob:x:900:1000:bob:/tmp:/bin/bash\nalice:x:1000:1000:alice:/tmp:/bin/bash\n",
+        "group": "bob:x:1000:\n",
+        "shadow": "bob:*:19000:0:99999:7:::\nalice:*:19000:0:99999:7:::\n",
+    }
 
 
 def test_the_digest_of_the_users_changes_with_them() -> None:

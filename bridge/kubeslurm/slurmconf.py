@@ -62,6 +62,11 @@ ALLOWED: Final = frozenset(
 )
 """Keys that a spec may set."""
 
+ONE_OR_ZERO: Final = frozenset(
+    {"GroupUpdateForce", "JobFileAppend", "JobRequeue", "KillOnBadExit", "PropagatePrioProcess"}
+)
+"""Keys that are on by 1 and off by 0; slurmctld does not start on the YES and NO that others take."""
+
 _BY_LOWER: Final = {key.lower(): key for key in ALLOWED | OWNED}
 
 
@@ -89,6 +94,13 @@ def check_key(key: str) -> str:
     if known is None:
         raise ValueError(f"{key[:64]!r} is no slurm.conf key that can be set here")
     return known
+
+
+def boolean(key: str, value: bool) -> str:
+    """True or false in the words that the key takes."""
+    if key in ONE_OR_ZERO:
+        return "1" if value else "0"
+    return "YES" if value else "NO"
 
 
 def check_value(text: str) -> str:

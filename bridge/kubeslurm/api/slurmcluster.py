@@ -170,7 +170,7 @@ class ClusterSpec(Model):
                 known = slurmconf.check_key(key)
                 if known in checked:
                     raise ValueError(f"{known} stands twice; Slurm takes its keys in any case")
-                checked[known] = _config_value(given)
+                checked[known] = _config_value(known, given)
             except ValueError as error:
                 raise InvalidObject(f"[{key}]" if not key.isalnum() else key, str(error)) from None
         return checked
@@ -205,17 +205,17 @@ class ClusterSpec(Model):
 MAX_LIST = 64
 
 
-def _config_value(given: Any) -> str | list[str]:
+def _config_value(key: str, given: Any) -> str | list[str]:
     if isinstance(given, list):
         if not 1 <= len(given) <= MAX_LIST:
             raise ValueError(f"a list has 1 to {MAX_LIST} values")
-        return [slurmconf.check_value(_scalar(one)) for one in given]
-    return slurmconf.check_value(_scalar(given))
+        return [slurmconf.check_value(_scalar(key, one)) for one in given]
+    return slurmconf.check_value(_scalar(key, given))
 
 
-def _scalar(given: Any) -> str:
+def _scalar(key: str, given: Any) -> str:
     if isinstance(given, bool):
-        return "YES" if given else "NO"
+        return slurmconf.boolean(key, given)
     if isinstance(given, str | int) or (isinstance(given, float) and math.isfinite(given)):
         return str(given)
     raise ValueError(f"{given!r} is neither text, number, boolean nor a list of these")

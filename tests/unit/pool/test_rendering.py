@@ -92,6 +92,13 @@ def test_ours_and_the_users_list_values_stand_together() -> None:
     )
 
 
+def test_booleans_are_said_as_the_key_takes_them() -> None:
+    """slurmctld does not start on JobRequeue=YES."""
+    raw = examples.raw("SlurmCluster", lambda one: one["spec"].update(config={"JobRequeue": False, "TrackWCKey": True}))
+    lines = files(named("a"), cluster=raw)["slurm.conf"].splitlines()
+    assert {"JobRequeue=0", "TrackWCKey=YES"} <= set(lines)
+
+
 def test_a_nodeset_given_twice_is_refused() -> None:
     """Names of different NodeSets' nodes can't meet; those of one given twice would."""
     first, second = named("a-1", 1), named("a", 11)

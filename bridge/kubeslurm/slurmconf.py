@@ -55,7 +55,7 @@ ALLOWED: Final = frozenset(
     PropagateResourceLimits PropagateResourceLimitsExcept RequeueExit RequeueExitHold ResumeRate ResumeTimeout
     ResvOverRun SchedulerParameters SchedulerTimeSlice SchedulerType SelectTypeParameters
     SlurmctldDebug SlurmctldParameters SlurmctldTimeout SlurmdDebug SlurmdParameters SrunPortRange
-    StepdLoggingFormat SuspendRate SuspendTimeout SwitchParameters TaskPluginParam TCPTimeout TopologyParam
+    SuspendRate SuspendTimeout SwitchParameters TaskPluginParam TCPTimeout TopologyParam
     TopologyPlugin TrackWCKey UnkillableStepTimeout VSizeFactor WaitTime
         """
     )

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from kubeslurm import slurmconf
 from kubeslurm.layout import plan_pool
 from kubeslurm.rendering import render
 from slurmrest import SignedTokens, Slurm
@@ -68,3 +69,12 @@ def test_a_pool_without_nodes_starts() -> None:
         Slurm(running.url, SignedTokens(running.jwt_key)) as rest,
     ):
         assert [(one.name, one.node_count) for one in rest.partitions()] == [("gpu_partition", 0)]
+
+
+@pytest.mark.parametrize("suite", ["trixie", "sid"])
+def test_slurm_knows_every_key_that_a_spec_may_set(suite: str) -> None:
+    """By the words in its own library: slurmctld does not start on a key that it does not know."""
+    with BareSlurm(nodes=1, start=[], suite=suite) as running:
+        found = 'for key; do grep -qaP "$key\\x00" /usr/lib/*/slurm-wlm/libslurmfull.so || echo $key; done'
+        unknown = running.run("sh", "-c", found, "sh", *sorted(slurmconf.ALLOWED | {"NoSuchKey"}), timeout=60).stdout
+    assert unknown.split() == ["NoSuchKey"]

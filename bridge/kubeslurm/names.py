@@ -41,7 +41,6 @@ ANNOTATION_LAUNCHER_REASON: Final = f"{GROUP}/launcher-reason"
 ANNOTATION_JOB_ID: Final = f"{GROUP}/job-id"
 ANNOTATION_ATTEMPT: Final = f"{GROUP}/attempt"
 ANNOTATION_CLUSTER: Final = f"{GROUP}/cluster"
-ANNOTATION_RANKS: Final = f"{GROUP}/ranks"
 
 FINALIZER: Final = f"{GROUP}/finalizer"
 MANAGED_BY: Final = f"{GROUP}/kubeslurm"

@@ -9,20 +9,46 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self
 
 from slurmrest.core import Core
 from slurmrest.messages import Outcome, Pause, Steps, T
 from slurmrest.submission import Submitter
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
-from slurmrest.values import Diag, Job, JobState, Node, Partition, Ping, Submission
+from slurmrest.values import Job, Submission
 
 if TYPE_CHECKING:
     from slurmrest.transport import AsyncBase, SyncBase
+
+
+P = ParamSpec("P")
+
+
+def _async(
+    steps: Callable[Concatenate[Core, P], Steps[T]],
+) -> Callable[Concatenate[AsyncSlurm, P], Coroutine[Any, Any, T]]:
+    """The method of `AsyncSlurm` that runs a call of the core: same parameters, same documentation."""
+
+    @wraps(steps)
+    async def method(self: AsyncSlurm, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(steps(self._core, *args, **kwargs))
+
+    return method
+
+
+def _sync(steps: Callable[Concatenate[Core, P], Steps[T]]) -> Callable[Concatenate[Slurm, P], T]:
+    """The method of `Slurm` that runs a call of the core: same parameters, same documentation."""
+
+    @wraps(steps)
+    def method(self: Slurm, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(steps(self._core, *args, **kwargs))
+
+    return method
 
 
 class AsyncSlurm:
@@ -62,47 +88,20 @@ class AsyncSlurm:
         """Close all connections."""
         await self._transport.close()
 
-    async def ping(self) -> list[Ping]:
-        """Each slurmctld of the cluster, and whether it responds to slurmrestd."""
-        return await self._run(self._core.ping())
-
-    async def version(self) -> str:
-        """The API version in use, such as "v0.0.42"."""
-        return await self._run(self._core.version())
-
-    async def slurm_version(self) -> str:
-        """slurmrestd's release, such as "24.11.5"."""
-        return await self._run(self._core.slurm_version())
-
-    async def nodes(self) -> list[Node]:
-        """All nodes; 2.4 KB and 0.17 ms each on the wire."""
-        return await self._run(self._core.nodes())
-
-    async def node(self, name: str) -> Node:
-        """One node, or NotFound."""
-        return await self._run(self._core.node(name))
-
-    async def update_node(
-        self, name: str, *, state: Iterable[str] = (), reason: str | None = None, comment: str | None = None
-    ) -> None:
-        """Change a node: `state` such as ["DRAIN"], ["RESUME"], ["DOWN"], ["UNDRAIN"]; what isn't given stays."""
-        await self._run(self._core.update_node(name, state, reason, comment))
-
-    async def partitions(self) -> list[Partition]:
-        """All partitions."""
-        return await self._run(self._core.partitions())
-
-    async def job_states(self) -> list[JobState]:
-        """Id and state of each job that slurmctld remembers; 80 bytes each. An array's tasks share their job's id."""
-        return await self._run(self._core.job_states())
-
-    async def job(self, job_id: int) -> Job:
-        """One job, or NotFound if slurmctld never had it or has purged it."""
-        return await self._run(self._core.job(job_id))
-
-    async def jobs(self) -> list[Job]:
-        """All jobs in full. Slow and large at scale (8 KB each): prefer `job_states` and `job`."""
-        return await self._run(self._core.jobs())
+    ping = _async(Core.ping)
+    version = _async(Core.version)
+    slurm_version = _async(Core.slurm_version)
+    nodes = _async(Core.nodes)
+    node = _async(Core.node)
+    update_node = _async(Core.update_node)
+    partitions = _async(Core.partitions)
+    job_states = _async(Core.job_states)
+    job = _async(Core.job)
+    jobs = _async(Core.jobs)
+    cancel = _async(Core.cancel)
+    reconfigure = _async(Core.reconfigure)
+    diag = _async(Core.diag)
+    request = _async(Core.request)
 
     async def submit(self, job: Mapping[str, Any], script: str, *, key: str, user: str) -> Submission:
         """Submit `script` with the job description `job` (the API's fields, no comment) as `user`, once per key.
@@ -116,18 +115,6 @@ class AsyncSlurm:
     async def find(self, key: str, *, user: str | None = None) -> Job | None:
         """The job submitted under this key (by this user, if given), in whatever state, or None."""
         return await self._run(self._submitter.find(key, user))
-
-    async def cancel(self, job_id: int, *, signal: str | int | None = None, user: str | None = None) -> None:
-        """Cancel a job, or send its processes a signal ("USR1", 10). An ended job is no error, an unknown one is."""
-        await self._run(self._core.cancel(job_id, signal, user))
-
-    async def reconfigure(self) -> None:
-        """Have Slurm read its configuration files again. It has not yet done so on all nodes when this returns."""
-        await self._run(self._core.reconfigure())
-
-    async def diag(self) -> Diag:
-        """slurmctld's own figures."""
-        return await self._run(self._core.diag())
 
     async def _run(self, steps: Steps[T]) -> T:
         outcome: Outcome = None
@@ -189,47 +176,20 @@ class Slurm:
         """Close all connections."""
         self._transport.close()
 
-    def ping(self) -> list[Ping]:
-        """As `AsyncSlurm.ping`."""
-        return self._run(self._core.ping())
-
-    def version(self) -> str:
-        """As `AsyncSlurm.version`."""
-        return self._run(self._core.version())
-
-    def slurm_version(self) -> str:
-        """As `AsyncSlurm.slurm_version`."""
-        return self._run(self._core.slurm_version())
-
-    def nodes(self) -> list[Node]:
-        """As `AsyncSlurm.nodes`."""
-        return self._run(self._core.nodes())
-
-    def node(self, name: str) -> Node:
-        """As `AsyncSlurm.node`."""
-        return self._run(self._core.node(name))
-
-    def update_node(
-        self, name: str, *, state: Iterable[str] = (), reason: str | None = None, comment: str | None = None
-    ) -> None:
-        """As `AsyncSlurm.update_node`."""
-        self._run(self._core.update_node(name, state, reason, comment))
-
-    def partitions(self) -> list[Partition]:
-        """As `AsyncSlurm.partitions`."""
-        return self._run(self._core.partitions())
-
-    def job_states(self) -> list[JobState]:
-        """As `AsyncSlurm.job_states`."""
-        return self._run(self._core.job_states())
-
-    def job(self, job_id: int) -> Job:
-        """As `AsyncSlurm.job`."""
-        return self._run(self._core.job(job_id))
-
-    def jobs(self) -> list[Job]:
-        """As `AsyncSlurm.jobs`."""
-        return self._run(self._core.jobs())
+    ping = _sync(Core.ping)
+    version = _sync(Core.version)
+    slurm_version = _sync(Core.slurm_version)
+    nodes = _sync(Core.nodes)
+    node = _sync(Core.node)
+    update_node = _sync(Core.update_node)
+    partitions = _sync(Core.partitions)
+    job_states = _sync(Core.job_states)
+    job = _sync(Core.job)
+    jobs = _sync(Core.jobs)
+    cancel = _sync(Core.cancel)
+    reconfigure = _sync(Core.reconfigure)
+    diag = _sync(Core.diag)
+    request = _sync(Core.request)
 
     def submit(self, job: Mapping[str, Any], script: str, *, key: str, user: str) -> Submission:
         """As `AsyncSlurm.submit`."""
@@ -240,18 +200,6 @@ class Slurm:
         """As `AsyncSlurm.find`."""
         with self._lock:
             return self._run(self._submitter.find(key, user))
-
-    def cancel(self, job_id: int, *, signal: str | int | None = None, user: str | None = None) -> None:
-        """As `AsyncSlurm.cancel`."""
-        self._run(self._core.cancel(job_id, signal, user))
-
-    def reconfigure(self) -> None:
-        """As `AsyncSlurm.reconfigure`."""
-        self._run(self._core.reconfigure())
-
-    def diag(self) -> Diag:
-        """As `AsyncSlurm.diag`."""
-        return self._run(self._core.diag())
 
     def _run(self, steps: Steps[T]) -> T:
         outcome: Outcome = None

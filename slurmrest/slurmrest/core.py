@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from slurmrest import answers, versions
 from slurmrest.answers import Answer
@@ -31,11 +31,13 @@ from slurmrest.messages import Lost, Pause, Request, Steps, T
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
 from slurmrest.values import Diag, Job, JobState, Node, Partition, Ping
-from slurmrest.versions import Adapter
+from slurmrest.versions import Adapter, Api
 
 USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}\$?")
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 STATE_WORD: Final = re.compile(r"[A-Z_]{1,40}")
+TAIL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./%@:+=,\[\]-]{0,2000}")
+_CHANGING_GET: Final = re.compile(r"reconfigure/?|job/[^/]+/requeue/?")
 SIGNAL: Final = re.compile(r"[A-Z0-9]{1,12}")
 _ADMINISTRATORS: Final = frozenset({"root", "slurm"})
 _SPECIFICATION: Final = "/openapi/v3"
@@ -54,32 +56,32 @@ class Core:
         self._release = ""
 
     def version(self) -> Steps[str]:
-        """The API version in use, negotiated at first need."""
+        """The API version in use, such as "v0.0.42"; negotiated at first need."""
         return (yield from self._adapt()).version
 
     def slurm_version(self) -> Steps[str]:
-        """slurmrestd's release, such as "24.11.5"; every answer carries it."""
+        """slurmrestd's release, such as "24.11.5"."""
         if not self._release:
             yield from self.ping()
         return self._release
 
     def ping(self) -> Steps[list[Ping]]:
-        """Each slurmctld, and whether it responds."""
+        """Each slurmctld of the cluster, and whether it responds to slurmrestd."""
         adapter = yield from self._adapt()
         return adapter.pings((yield from self.get("ping/")).payload)
 
     def diag(self) -> Steps[Diag]:
-        """slurmctld's figures."""
+        """slurmctld's own figures."""
         adapter = yield from self._adapt()
         return adapter.diag((yield from self.get("diag/")).payload)
 
     def nodes(self) -> Steps[list[Node]]:
-        """All nodes."""
+        """All nodes; 2.4 KB and 0.17 ms each on the wire."""
         adapter = yield from self._adapt()
         return adapter.nodes((yield from self.get("nodes/")).payload)
 
     def node(self, name: str) -> Steps[Node]:
-        """One node."""
+        """One node, or NotFound."""
         tail = f"node/{quote(checked(NODE_NAME, name, 'node name'), safe='')}"
         adapter = yield from self._adapt()
         try:
@@ -90,8 +92,10 @@ class Core:
             raise
         return _the_one(found, [node.name for node in found], name, adapter.path(tail))
 
-    def update_node(self, name: str, state: Iterable[str], reason: str | None, comment: str | None) -> Steps[None]:
-        """Change what is given of one node."""
+    def update_node(
+        self, name: str, *, state: Iterable[str] = (), reason: str | None = None, comment: str | None = None
+    ) -> Steps[None]:
+        """Change a node: `state` such as ["DRAIN"], ["RESUME"], ["DOWN"], ["UNDRAIN"]; what isn't given stays."""
         words = [checked(STATE_WORD, word, "node state") for word in state]
         values = {"state": words or None, "reason": reason, "comment": comment}
         body = {field: value for field, value in values.items() if value is not None}
@@ -105,24 +109,27 @@ class Core:
         return adapter.partitions((yield from self.get("partitions/")).payload)
 
     def job_states(self) -> Steps[list[JobState]]:
-        """The state of each job that slurmctld remembers; cheap."""
+        """Id and state of each job that slurmctld remembers; 80 bytes each. An array's tasks share their job's id."""
         adapter = yield from self._adapt()
         return adapter.job_states((yield from self.get("jobs/state/")).payload)
 
     def job(self, job_id: int) -> Steps[Job]:
-        """One job; of an array its first task, of a heterogeneous job its leader."""
+        """One job (of an array its first task, of a heterogeneous job its leader).
+
+        Raises NotFound if slurmctld never had it or has purged it.
+        """
         tail = f"job/{int(job_id)}"
         adapter = yield from self._adapt()
         found = adapter.jobs((yield from self.get(tail)).payload)
         return _the_one(found, [job.job_id for job in found], int(job_id), adapter.path(tail))
 
     def jobs(self) -> Steps[list[Job]]:
-        """All jobs in full: 8 KB each, so 8 s for 10,000."""
+        """All jobs in full. Slow and large at scale (8 KB each): prefer `job_states` and `job`."""
         adapter = yield from self._adapt()
         return adapter.jobs((yield from self.get("jobs/")).payload)
 
-    def cancel(self, job_id: int, signal: str | int | None, user: str | None) -> Steps[None]:
-        """Cancel or signal a job. One that has already ended is no error."""
+    def cancel(self, job_id: int, *, signal: str | int | None = None, user: str | None = None) -> Steps[None]:
+        """Cancel a job, or send its processes a signal ("USR1", 10). An ended job is no error, an unknown one is."""
         tail = f"job/{int(job_id)}"
         path = (yield from self._adapt()).path(tail)
         who = checked(USER, self.user if user is None else user, "user name")
@@ -142,8 +149,31 @@ class Core:
             raise PermissionDenied(f"the job is not {user}'s", method="DELETE", path=path)
 
     def reconfigure(self) -> Steps[None]:
-        """Have slurmctld, and through it each slurmd, read its configuration again."""
+        """Have Slurm read its configuration files again. It has not yet done so on all nodes when this returns."""
         yield from self.call("GET", "reconfigure/", repeatable=True, safe=False)
+
+    def request(
+        self,
+        method: str,
+        tail: str,
+        *,
+        api: Api = "slurm",
+        params: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        user: str | None = None,
+    ) -> Steps[Answer]:
+        """Any call of the API, such as `request("GET", "jobs/", params={"flags": "DETAIL"})`; its answer as it is.
+
+        `tail` follows the version in the path, `api` precedes it ("slurm" or "slurmdb"). Reads are repeated when that
+        may help, nothing else is. Judged like every call: an answer with errors raises.
+        """
+        if not TAIL.fullmatch(tail) or "//" in tail or ".." in tail:
+            raise InvalidRequest(f"{tail!r:.80} is not the path of a call")
+        refuse_nul(body)
+        safe = method == "GET" and not _CHANGING_GET.fullmatch(tail)
+        return (
+            yield from self.call(method, tail, api=api, params=params, body=body, user=user, repeatable=safe, safe=safe)
+        )
 
     def get(self, tail: str) -> Steps[Answer]:
         """A call that changes nothing."""
@@ -154,6 +184,8 @@ class Core:
         method: str,
         tail: str,
         *,
+        api: Api = "slurm",
+        params: Mapping[str, str | int] | None = None,
         user: str | None = None,
         body: Mapping[str, Any] | None = None,
         repeatable: bool = False,
@@ -162,8 +194,9 @@ class Core:
         """One call of the API. `safe`: changes nothing. `repeatable`: twice has the same effect as once."""
         who = self.user if user is None else checked(USER, user, "user name")
         adapter = yield from self._adapt()
+        path = adapter.path(tail, api) + (f"?{urlencode(params)}" if params else "")
         try:
-            answer = yield from self._try(_Call(method, adapter.path(tail), who, body, repeatable, safe))
+            answer = yield from self._try(_Call(method, path, who, body, repeatable, safe))
         except Unsupported:
             # slurmrestd was exchanged for another release under our feet: ask again what it speaks, next time.
             self._adapter = self._adapter if self._forced else None

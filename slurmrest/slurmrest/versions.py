@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from slurmrest.errors import ProtocolError, Unsupported
 from slurmrest.numbers import read_int, read_number
@@ -19,6 +19,8 @@ from slurmrest.values import Diag, ExitCode, Job, JobState, Node, Partition, Pin
 
 T = TypeVar("T")
 Raw = Mapping[str, Any]
+Api: TypeAlias = Literal["slurm", "slurmdb"]
+"""Which daemon answers: slurmctld, or slurmdbd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +29,9 @@ class Adapter:
 
     version: str
 
-    def path(self, tail: str) -> str:
+    def path(self, tail: str, api: Api = "slurm") -> str:
         """The path of a call of this version."""
-        return f"/slurm/{self.version}/{tail}"
+        return f"/{api}/{self.version}/{tail}"
 
     def nodes(self, payload: Raw) -> list[Node]:
         """Of `GET nodes/` and `GET node/{name}`."""

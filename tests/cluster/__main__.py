@@ -35,7 +35,7 @@ def main() -> None:
 
 @main.command()
 @_name
-@click.option("--workers", default=2, show_default=True, type=click.IntRange(0, 8))
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 8))
 @click.option("--load", multiple=True, help="an image to load: slurm, operator, or an archive")
 def up(name: str, workers: int, load: tuple[str, ...]) -> None:
     """Bring a cluster up; build what is missing."""

@@ -24,13 +24,14 @@ from tests.cluster import (
     faults,
     images,
     limits,
+    loading,
     node_image,
     packages,
     rootfs,
     versions,
     volumes,
 )
-from tests.cluster.shell import CommandError, run
+from tests.cluster.shell import run
 
 Progress = Callable[[str], object]
 NAME = "kubeslurm"
@@ -278,7 +279,7 @@ class Cluster:
         self._wait_for_containers()
         workers = self._worker_containers()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda node: self._load_into(node, archive), workers))
+            list(pool.map(lambda node: loading.load(self.engine, node, archive), workers))
 
     def _wait_for_containers(self) -> None:
         if not self._containers(""):
@@ -291,27 +292,6 @@ class Cluster:
 
     def _worker_containers(self) -> list[str]:
         return self._containers("worker") or self._containers("control-plane")
-
-    def _load_into(self, node: str, archive: Path) -> None:
-        """Import an archive into a node's containerd, unless the same one was."""
-        marker = f"/kind/loaded/{cache.key_of(str(archive), str(archive.stat().st_mtime_ns))}"
-        script = (
-            f"test -e {marker} || {{ ctr -n k8s.io images import --snapshotter overlayfs - > /dev/null"
-            f" && mkdir -p /kind/loaded && touch {marker}; }}"
-        )
-        with archive.open("rb") as file:
-            done = subprocess.run(
-                ["docker", "exec", "-i", node, "sh", "-c", script],
-                stdin=file,
-                capture_output=True,
-                env={**os.environ, **self.engine.environment()},
-                timeout=300,
-                check=False,
-            )
-        if done.returncode != 0:
-            raise CommandError(
-                ["docker", "exec", node, "ctr", "import"], f"exit {done.returncode}", done.stderr.decode()
-            )
 
     # -- faults
 
@@ -363,10 +343,11 @@ def kind_config(workers: int, *, own: bool) -> dict[str, Any]:
         "kind": "ClusterConfiguration",
         "controllerManager": {"extraArgs": [grace]},
     }
+    roles = ["control-plane", *["worker"] * workers]
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
-        "nodes": [{"role": "control-plane"}, *({"role": "worker"} for _ in range(workers))],
+        "nodes": [{"role": role, "extraMounts": loading.mounts()} for role in roles],
         "kubeadmConfigPatches": [yaml.safe_dump(kubelet), yaml.safe_dump(control)],
     }
 

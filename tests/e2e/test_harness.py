@@ -52,7 +52,7 @@ def wait_for(what: str, done: Callable[[], bool], seconds: float) -> float:
 # -- the engine
 
 
-def _machine() -> dict[str, set[str]]:
+def _machine(engine: OwnEngine) -> dict[str, set[str]]:
     """What of the machine an engine could change: sysctls, interfaces, rules, mounts, cgroups, folders."""
     sysctls = run(["sysctl", "-a"], timeout=30, check=False).stdout.splitlines()
     return {
@@ -60,7 +60,7 @@ def _machine() -> dict[str, set[str]]:
         "links": {line.split(": ")[1] for line in run(["ip", "-o", "link"], timeout=10).stdout.splitlines()},
         "rules": set(run(["iptables-save"], timeout=10, check=False).stdout.splitlines()[1:-1]),
         "mounts": {line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()},
-        "cgroups": {str(path) for path in Path("/sys/fs/cgroup").glob("*/kubeslurm-*")},
+        "cgroups": {str(path) for path in Path("/sys/fs/cgroup").glob(f"*/{engine.cgroup}")},
         "folders": {
             str(path) for base in ("/etc", "/opt", "/run", "/var/lib", "/usr/lib") for path in Path(base).iterdir()
         },
@@ -70,9 +70,9 @@ def _machine() -> dict[str, set[str]]:
 @pytest.fixture
 def engine() -> Iterator[OwnEngine]:
     """An engine besides the one of the clusters, with a container `sleeper`."""
-    before = _machine()
     folder = Path(tempfile.mkdtemp(prefix="ks-engine-", dir="/var/tmp"))
     own = OwnEngine(folder / "e")
+    before = _machine(own)
     try:
         own.start()
         archives.layer_of_files(folder / "layer.tar", {"/pause": binaries.pause()})
@@ -85,7 +85,7 @@ def engine() -> Iterator[OwnEngine]:
     finally:
         own.stop()
         shutil.rmtree(folder)
-    changed = {what: now ^ before[what] for what, now in _machine().items() if now != before[what]}
+    changed = {what: now ^ before[what] for what, now in _machine(own).items() if now != before[what]}
     assert changed == {}
 
 

@@ -347,7 +347,7 @@ def kind_config(workers: int, *, own: bool) -> dict[str, Any]:
     return {
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
-        "nodes": [{"role": role, "extraMounts": loading.mounts()} for role in roles],
+        "nodes": [{"role": role, "extraMounts": loading.mounts(images.BUILDERS)} for role in roles],
         "kubeadmConfigPatches": [yaml.safe_dump(kubelet), yaml.safe_dump(control)],
     }
 

@@ -1,6 +1,6 @@
 """Getting an image archive into a node's containerd. Called by Cluster.load.
 
-An archive of the cache is read by the node itself, from the cache's folder that kind mounts into every node, and only if
+An archive of the cache is read by the node itself, from the cache's folders that kind mounts into every node, and only if
 the node hasn't that very one: the node remembers which key of each name it took last. Any other archive is piped in, always.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ test "$(cat "/kind/loaded/$2" 2> /dev/null)" = "$3" && exit 0
 _SECONDS = 300
 
 
-def mounts() -> list[dict[str, Any]]:
-    """kind's `extraMounts` of a node: the cache, to read."""
-    return [{"hostPath": str(cache.root()), "containerPath": _INSIDE, "readOnly": True}]
+def mounts(names: Iterable[str]) -> list[dict[str, Any]]:
+    """kind's `extraMounts` of a node: the cache's folders of these images, to read (not more: the engine's store is near)."""
+    folders = [cache.root() / f"image-{name}" for name in names]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    return [{"hostPath": str(f), "containerPath": f"{_INSIDE}/{f.name}", "readOnly": True} for f in folders]
 
 
 def load(engine: Engine, node: str, archive: Path) -> None:

@@ -27,7 +27,7 @@ _SECONDS = 300
 
 
 def mounts(names: Iterable[str]) -> list[dict[str, Any]]:
-    """kind's `extraMounts` of a node: the cache's folders of these images, to read (not more: the engine's store is near)."""
+    """kind's `extraMounts` of a node: the cache's folders of these images, to read, and no more of it."""
     folders = [cache.root() / f"image-{name}" for name in names]
     for folder in folders:
         folder.mkdir(exist_ok=True)

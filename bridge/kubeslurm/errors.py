@@ -14,6 +14,9 @@ from __future__ import annotations
 class BridgeError(Exception):
     """Base of all errors of the domain; its text is one line, fit for a condition's message."""
 
+    def __str__(self) -> str:
+        return " ".join(super().__str__().splitlines())
+
 
 class InvalidObject(BridgeError, ValueError):  # noqa: N818 - a ValueError, so that pydantic carries it
     """A field of a user's object can't be accepted. Nothing has been done with any part of the object."""

@@ -12,8 +12,10 @@ from kubeslurm import names, quantities, slurmconf, times
 from kubeslurm.api.base import Condition, Loose, Metadata, Model, Resource
 from kubeslurm.errors import InvalidObject
 
-PartitionName = Annotated[str, AfterValidator(slurmconf.check_partition), Field(max_length=63, pattern=slurmconf.NAME)]
-SlurmName = Annotated[str, AfterValidator(slurmconf.check_name), Field(max_length=63, pattern=slurmconf.NAME)]
+# the pattern is for the schema alone: the validator's message is clearer than one about a pattern
+_NAME_SCHEMA = Field(max_length=63, json_schema_extra={"pattern": slurmconf.NAME})
+PartitionName = Annotated[str, AfterValidator(slurmconf.check_partition), _NAME_SCHEMA]
+SlurmName = Annotated[str, AfterValidator(slurmconf.check_name), _NAME_SCHEMA]
 
 IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}$"
 USER = r"^[a-z_][a-z0-9_-]{0,30}$"

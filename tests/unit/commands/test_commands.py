@@ -89,6 +89,11 @@ def no_command(raw: Raw) -> None:
             ["SlurmCluster slurm/ai-cluster", "spec.config.SchedulerType"],
         ),
         (["render", "-f", "-"], "a: [", ["-: "]),
+        (
+            ["render", "-f", "-"],
+            bad_pool("SlurmCluster", lambda raw: raw["metadata"].update(name="a\nb")),
+            ["SlurmCluster slurm/a b: metadata.name"],
+        ),
         (["render", "-f", "-"], "kind: Namespace", ["no SlurmCluster"]),
         (["render", "-f", "-"], "kind: List\nitems: [1]", ["-: a document is no object"]),
         (["translate", "-f", "-"], "kind: List\nitems: 5", ["-: a document is no object"]),

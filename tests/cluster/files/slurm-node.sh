@@ -6,7 +6,7 @@ name=$1 address=$2 number=$3 configless=$4
 shift 4
 hostname "$name"
 mount -t tmpfs -o mode=755 tmpfs /run
-install -d -o slurm /run/slurm
+mkdir /run/slurm
 mkdir -p /run/slurmd "/var/spool/slurm-node-$number" /var/spool/slurmd /var/log/slurm
 mount --bind "/var/spool/slurm-node-$number" /var/spool/slurmd
 if [ "$configless" = yes ]; then

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from slurmrest import answers, versions
+from slurmrest import answers, endpoints, versions
 from slurmrest.answers import Answer
+from slurmrest.endpoints import Api
 from slurmrest.errors import (
     Ambiguous,
     Authentication,
@@ -31,7 +32,7 @@ from slurmrest.messages import Lost, Pause, Request, Steps, T
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
 from slurmrest.values import Diag, Job, JobState, Node, Partition, Ping
-from slurmrest.versions import Adapter, Api
+from slurmrest.versions import Adapter
 
 USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}\$?")
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
@@ -195,6 +196,7 @@ class Core:
         who = self.user if user is None else checked(USER, user, "user name")
         adapter = yield from self._adapt()
         path = adapter.path(tail, api) + (f"?{urlencode(params)}" if params else "")
+        self._refuse_missing(adapter, api, method, tail)
         try:
             answer = yield from self._try(_Call(method, path, who, body, repeatable, safe))
         except Unsupported:
@@ -203,6 +205,13 @@ class Core:
             raise
         self._release = _release(answer.payload) or self._release
         return answer
+
+    def _refuse_missing(self, adapter: Adapter, api: Api, method: str, tail: str) -> None:
+        """slurmrestd would say 404 and nothing else; this says which Slurm has the call."""
+        endpoint = endpoints.find(api, method, tail)
+        missing = endpoint.missing(adapter.version) if endpoint else ""
+        if missing:
+            raise Unsupported(missing, method=method, path=adapter.path(tail, api))
 
     def _adapt(self) -> Steps[Adapter]:
         if self._adapter is None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
+from slurmrest.endpoints import RELEASES, Api
 from slurmrest.errors import ProtocolError, Unsupported
 from slurmrest.numbers import read_int, read_number
 from slurmrest.states import JobStates, NodeStates
@@ -19,8 +20,6 @@ from slurmrest.values import Diag, ExitCode, Job, JobState, Node, Partition, Pin
 
 T = TypeVar("T")
 Raw = Mapping[str, Any]
-Api: TypeAlias = Literal["slurm", "slurmdb"]
-"""Which daemon answers: slurmctld, or slurmdbd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +57,7 @@ class Adapter:
         return _each({"statistics": [payload.get("statistics")]}, "statistics", _diag)[0]
 
 
-ADAPTERS: Final[dict[str, Adapter]] = {
-    version: Adapter(version) for version in ("v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")
-}
+ADAPTERS: Final[dict[str, Adapter]] = {version: Adapter(version) for version in RELEASES}
 """The versions that the client speaks, oldest first."""
 
 _OFFERED: Final = re.compile(r"/slurm/(v\d+\.\d+\.\d+)/")

@@ -112,7 +112,7 @@ class NodeStates:
     @classmethod
     def parse(cls, words: Iterable[str] | str) -> NodeStates:
         """From `["IDLE", "DRAIN"]` or "IDLE+DRAIN". Equal words give the same object."""
-        return _node_states(_words(words))
+        return _node_states(words if isinstance(words, str) else tuple(words))
 
     def __str__(self) -> str:
         return "+".join([self.base, *sorted(self.flags), *sorted(self.unknown)])
@@ -129,7 +129,7 @@ class JobStates:
     @classmethod
     def parse(cls, words: Iterable[str] | str) -> JobStates:
         """From `["RUNNING", "COMPLETING"]` or "RUNNING+COMPLETING". Equal words give the same object."""
-        return _job_states(_words(words))
+        return _job_states(words if isinstance(words, str) else tuple(words))
 
     @property
     def finished(self) -> bool:
@@ -158,20 +158,32 @@ _JOB_BASES = {str(one): one for one in JobBase}
 _JOB_FLAGS = {str(one): one for one in JobFlag}
 
 
+# Two levels: what an answer says over and over again is found without making a set of it each time, and equal words in
+# another order or writing still give the same object.
+@lru_cache(maxsize=1024)
+def _node_states(words: tuple[str, ...] | str) -> NodeStates:
+    return _node_states_of(_words(words))
+
+
+@lru_cache(maxsize=1024)
+def _job_states(words: tuple[str, ...] | str) -> JobStates:
+    return _job_states_of(_words(words))
+
+
 def _words(words: Iterable[str] | str) -> frozenset[str]:
     parts = words.split("+") if isinstance(words, str) else words
     return frozenset(word.strip().upper() for word in parts if word.strip())
 
 
 @lru_cache(maxsize=1024)
-def _node_states(words: frozenset[str]) -> NodeStates:
+def _node_states_of(words: frozenset[str]) -> NodeStates:
     base = _base(words, _NODE_BASES, NodeBase.UNKNOWN)
     flags = frozenset(_NODE_FLAGS[word] for word in words if word in _NODE_FLAGS)
     return NodeStates(base, flags, words.difference(_NODE_FLAGS, (base, NodeBase.UNKNOWN)))
 
 
 @lru_cache(maxsize=1024)
-def _job_states(words: frozenset[str]) -> JobStates:
+def _job_states_of(words: frozenset[str]) -> JobStates:
     base = _base(words, _JOB_BASES, JobBase.UNKNOWN)
     flags = frozenset(_JOB_FLAGS[word] for word in words if word in _JOB_FLAGS)
     return JobStates(base, flags, words.difference(_JOB_FLAGS, (base, JobBase.UNKNOWN)))

@@ -196,7 +196,9 @@ def _diag(raw: Raw) -> Diag:
 
 def _job_id(raw: Any) -> int:
     """A plain id; `jobs/state/` writes it as text, and a job array's task as "3_1", which belongs to job 3."""
-    return raw if isinstance(raw, int) else int(re.split(r"[_+]", raw, maxsplit=1)[0])
+    if isinstance(raw, int):
+        return raw
+    return int(raw if raw.isdecimal() else re.split(r"[_+]", raw, maxsplit=1)[0])
 
 
 def _time(raw: Any) -> int | None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 if TYPE_CHECKING:
     from slurmrest.pyslurm.db.connection import Connection
@@ -226,13 +226,25 @@ class TrackableResources:
         self.license = self._filled(LicenseResources(), license)
         self.other = self._filled(OtherResources(), other)
 
+    @overload
+    @classmethod
+    def from_str(
+        cls, tres_str: str | None, global_tres_data: TrackableResources | None = None, on_empty: None = None
+    ) -> Self | None: ...
+
+    @overload
+    @classmethod
+    def from_str(
+        cls, tres_str: str | None, global_tres_data: TrackableResources | None = None, *, on_empty: _D
+    ) -> Self | _D: ...
+
     @classmethod
     def from_str(
         cls,
         tres_str: str | None,
         global_tres_data: TrackableResources | None = None,
-        on_empty: _D | None = None,
-    ) -> Self | _D | None:
+        on_empty: object = None,
+    ) -> object:
         """Of "cpu=4,mem=16G,gres/gpu:h100=8", or of ids: "1=4,1001=8" (other ids than Slurm's own need
         `global_tres_data`). `on_empty` is returned for a text without any. Raises ValueError.
         """

@@ -24,6 +24,7 @@ from slurmrest.errors import (
     Unsupported,
 )
 from slurmrest.messages import Lost, Request, Response
+from slurmrest.streams import decode
 
 ALREADY_DONE: Final = 2021
 _AUTHENTICATION: Final = frozenset({1007, *range(6000, 6100)})
@@ -50,14 +51,17 @@ def judge(request: Request, response: Response, *, safe: bool) -> Answer:
         raise Authentication("slurmrestd does not take the token", method=request.method, path=request.path)
     if response.status == 304 and not safe:
         return Answer({})  # nothing to change
-    payload = _object(response.body)
+    payload = _object(response.body) if response.payload is None else response.payload
     if payload is None:
         raise _without_json(request, response, safe=safe)
     errors = payload.get("errors") or []
     if errors:
         raise _from_errors(request, errors, safe=safe)
-    if response.status >= 400:
+    if response.status >= 300:
         raise _without_errors(request, response.status, safe=safe)
+    complaint = response.complaint or _without_entries(request, payload)
+    if complaint:
+        raise ProtocolError(complaint, method=request.method, path=request.path)
     return Answer(payload, tuple(map(_warning, payload.get("warnings") or [])))
 
 
@@ -86,10 +90,17 @@ def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmErr
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(body)
-    except ValueError:
+        value = json.loads(decode(body))
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _without_entries(request: Request, payload: Mapping[str, Any]) -> str:
+    """The complaint about a missing list: that is not an empty one, nothing was answered then."""
+    if request.entries is None or isinstance(payload.get(request.entries.field), list):
+        return ""
+    return f"the answer holds no list of {request.entries.field}"
 
 
 def _from_errors(request: Request, errors: list[Any], *, safe: bool) -> SlurmError:
@@ -121,6 +132,7 @@ def _without_json(request: Request, response: Response, *, safe: bool) -> SlurmE
         return Unsupported("slurmrestd has no such call", **where)
     if response.status >= 500 or response.status < 400:
         text = f"status {response.status} without a JSON object"
+        text += f": {response.complaint}" if response.complaint else ""
         if not safe:
             return Ambiguous(text, **where)
         return (Unavailable if response.status >= 500 else ProtocolError)(text, **where)

@@ -29,6 +29,7 @@ from slurmrest.errors import (
     Unsupported,
 )
 from slurmrest.messages import Lost, Pause, Request, Steps, T
+from slurmrest.streams import Entries
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
 from slurmrest.values import Diag, Job, JobState, Node, Partition, Ping
@@ -79,7 +80,7 @@ class Core:
     def nodes(self) -> Steps[list[Node]]:
         """All nodes; 2.4 KB and 0.17 ms each on the wire."""
         adapter = yield from self._adapt()
-        return adapter.nodes((yield from self.get("nodes/")).payload)
+        return (yield from self.stream("nodes/", adapter.each_node()))
 
     def node(self, name: str) -> Steps[Node]:
         """One node, or NotFound."""
@@ -112,7 +113,7 @@ class Core:
     def job_states(self) -> Steps[list[JobState]]:
         """Id and state of each job that slurmctld remembers; 80 bytes each. An array's tasks share their job's id."""
         adapter = yield from self._adapt()
-        return adapter.job_states((yield from self.get("jobs/state/")).payload)
+        return (yield from self.stream("jobs/state/", adapter.each_job_state()))
 
     def job(self, job_id: int) -> Steps[Job]:
         """One job (of an array its first task, of a heterogeneous job its leader).
@@ -127,7 +128,7 @@ class Core:
     def jobs(self) -> Steps[list[Job]]:
         """All jobs in full. Slow and large at scale (8 KB each): prefer `job_states` and `job`."""
         adapter = yield from self._adapt()
-        return adapter.jobs((yield from self.get("jobs/")).payload)
+        return (yield from self.stream("jobs/", adapter.each_job()))
 
     def cancel(self, job_id: int, *, signal: str | int | None = None, user: str | None = None) -> Steps[None]:
         """Cancel a job, or send its processes a signal ("USR1", 10). An ended job is no error, an unknown one is."""
@@ -180,6 +181,13 @@ class Core:
         """A call that changes nothing."""
         return (yield from self.call("GET", tail, repeatable=True, safe=True))
 
+    def stream(
+        self, tail: str, entries: Entries[T], *, api: Api = "slurm", params: Mapping[str, str | int] | None = None
+    ) -> Steps[list[T]]:
+        """A call that answers with a long list: each entry is read while the answer arrives, so memory stays flat."""
+        answer = yield from self.call("GET", tail, api=api, params=params, repeatable=True, safe=True, entries=entries)
+        return entries.of(answer.payload)
+
     def call(
         self,
         method: str,
@@ -191,14 +199,18 @@ class Core:
         body: Mapping[str, Any] | None = None,
         repeatable: bool = False,
         safe: bool = False,
+        entries: Entries[Any] | None = None,
     ) -> Steps[Answer]:
-        """One call of the API. `safe`: changes nothing. `repeatable`: twice has the same effect as once."""
+        """One call of the API. `safe`: changes nothing. `repeatable`: twice has the same effect as once.
+
+        `entries`: the answer's payload holds values in place of that list's entries.
+        """
         who = self.user if user is None else checked(USER, user, "user name")
         adapter = yield from self._adapt()
         path = adapter.path(tail, api) + (f"?{urlencode(params)}" if params else "")
         self._refuse_missing(adapter, api, method, tail)
         try:
-            answer = yield from self._try(_Call(method, path, who, body, repeatable, safe))
+            answer = yield from self._try(_Call(method, path, who, body, repeatable, safe, entries))
         except Unsupported:
             # slurmrestd was exchanged for another release under our feet: ask again what it speaks, next time.
             self._adapter = self._adapter if self._forced else None
@@ -243,7 +255,7 @@ class Core:
 
     def _send(self, call: _Call) -> Steps[Answer]:
         headers = {"X-SLURM-USER-NAME": call.user, "X-SLURM-USER-TOKEN": self.tokens.token(call.user)}
-        request = Request(call.method, call.path, headers, call.body)
+        request = Request(call.method, call.path, headers, call.body, call.entries)
         outcome = yield request
         if isinstance(outcome, Lost):
             raise answers.lost(request, outcome, safe=call.safe)
@@ -260,6 +272,7 @@ class _Call:
     body: Mapping[str, Any] | None
     repeatable: bool
     safe: bool
+    entries: Entries[Any] | None = None
 
 
 def checked(pattern: re.Pattern[str], text: str, what: str) -> str:

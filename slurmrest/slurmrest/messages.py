@@ -6,6 +6,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from slurmrest.streams import Entries
+
 T = TypeVar("T")
 
 
@@ -17,14 +19,20 @@ class Request:
     path: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Mapping[str, Any] | None = field(default=None, repr=False)
+    entries: Entries[Any] | None = field(default=None, repr=False)
+    """The list of the answer that is to be read while it arrives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A complete answer."""
+    """A complete answer: its body, or what was made of it while it arrived."""
 
     status: int
     body: bytes
+    payload: Mapping[str, Any] | None = None
+    """The object, with values in place of the entries asked for; then the body is empty."""
+    complaint: str = ""
+    """What was wrong with a body, or with an entry, that was read while it arrived."""
 
 
 @dataclass(frozen=True, slots=True)

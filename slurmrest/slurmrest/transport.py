@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from slurmrest.messages import Lost, Request, Response
+from slurmrest.streams import Malformed, Splitter
 from slurmrest.timeouts import Timeouts
 
 AsyncBase = httpx.AsyncBaseTransport
@@ -44,13 +45,12 @@ class AsyncTransport:
             return _lost(error)
 
     async def _exchange(self, request: Request) -> Response | Lost:
-        collected = bytearray()
         async with self._client.stream(request.method, request.path, **_content(request)) as answer:
+            intake = _Intake(request, answer.status_code, self._timeouts)
             async for chunk in answer.aiter_bytes():
-                collected += chunk
-                if len(collected) > self._timeouts.answer_bytes:
-                    return _too_long(self._timeouts)
-        return Response(answer.status_code, bytes(collected))
+                if not intake.take(chunk):
+                    break
+        return intake.outcome()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -74,19 +74,58 @@ class SyncTransport:
             return _lost(error)
 
     def _exchange(self, request: Request, deadline: float) -> Response | Lost:
-        collected = bytearray()
         with self._client.stream(request.method, request.path, **_content(request)) as answer:
+            intake = _Intake(request, answer.status_code, self._timeouts)
             for chunk in answer.iter_bytes():
-                collected += chunk
-                if len(collected) > self._timeouts.answer_bytes:
-                    return _too_long(self._timeouts)
+                if not intake.take(chunk):
+                    break
                 if time.monotonic() > deadline:
                     return Lost(True, f"no complete answer within {self._timeouts.total:g} s")
-        return Response(answer.status_code, bytes(collected))
+        return intake.outcome()
 
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+
+class _Intake:
+    """The body of one answer: collected, or read while it arrives where the request asks for that."""
+
+    def __init__(self, request: Request, status: int, timeouts: Timeouts) -> None:
+        self._status = status
+        self._most = timeouts.answer_bytes
+        self._size = 0
+        self._body = bytearray()
+        self._splitter = Splitter(request.entries) if request.entries and 200 <= status < 300 else None
+        self._complaint = ""
+
+    def take(self, chunk: bytes) -> bool:
+        """One piece; False: there is no use in another one."""
+        self._size += len(chunk)
+        if self._size > self._most:
+            return False
+        if self._splitter is None:
+            self._body += chunk
+            return True
+        try:
+            self._splitter.feed(chunk)
+        except Malformed as error:
+            self._complaint = str(error)
+        return not self._complaint
+
+    def outcome(self) -> Response | Lost:
+        """After the last piece."""
+        if self._size > self._most:
+            return Lost(True, f"the answer is longer than {self._most} bytes")
+        if self._splitter is None:
+            return Response(self._status, bytes(self._body))
+        if self._complaint:
+            return Response(self._status, b"", None, self._complaint)
+        try:
+            payload = self._splitter.finish()
+        except Malformed as error:
+            return Response(self._status, b"", None, str(error))
+        return Response(self._status, b"", payload, self._splitter.complaint)
 
 
 def _split(url: str) -> tuple[str, str | None]:
@@ -121,7 +160,3 @@ def _content(request: Request) -> dict[str, Any]:
 
 def _lost(error: httpx.HTTPError) -> Lost:
     return Lost(not isinstance(error, _UNSENT), f"{type(error).__name__}: {error}".rstrip(": "))
-
-
-def _too_long(timeouts: Timeouts) -> Lost:
-    return Lost(True, f"the answer is longer than {timeouts.answer_bytes} bytes")

@@ -16,10 +16,10 @@ from slurmrest.endpoints import RELEASES, Api
 from slurmrest.errors import ProtocolError, Unsupported
 from slurmrest.numbers import read_int, read_number
 from slurmrest.states import JobStates, NodeStates
+from slurmrest.streams import Entries, Raw
 from slurmrest.values import Diag, ExitCode, Job, JobState, Node, Partition, Ping
 
 T = TypeVar("T")
-Raw = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,18 @@ class Adapter:
     def path(self, tail: str, api: Api = "slurm") -> str:
         """The path of a call of this version."""
         return f"/{api}/{self.version}/{tail}"
+
+    def each_node(self) -> Entries[Node]:
+        """Of `GET nodes/`, while it arrives."""
+        return Entries("nodes", _node)
+
+    def each_job(self) -> Entries[Job]:
+        """Of `GET jobs/`, while it arrives."""
+        return Entries("jobs", _job)
+
+    def each_job_state(self) -> Entries[JobState]:
+        """Of `GET jobs/state/`, while it arrives."""
+        return Entries("jobs", _job_state)
 
     def nodes(self, payload: Raw) -> list[Node]:
         """Of `GET nodes/` and `GET node/{name}`."""
@@ -87,13 +99,7 @@ def _listed(versions: set[str] | Mapping[str, Adapter]) -> str:
 
 def _each(payload: Raw, field: str, read: Callable[[Raw], T]) -> list[T]:
     """Each entry of the list `field`. A field that isn't there is not an empty list: nothing was answered then."""
-    entries = payload.get(field)
-    if not isinstance(entries, list):
-        raise ProtocolError(f"the answer holds no list of {field}")
-    try:
-        return [read(entry) for entry in entries]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ProtocolError(f"an entry of {field} has an unexpected form: {type(error).__name__} {error}") from error
+    return Entries(field, read).read_all(payload)
 
 
 def _node(raw: Raw) -> Node:

@@ -13,9 +13,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from slurmrest.sbatch_table import ALIASES, LETTERS, OPPOSITES, OPTIONS, VARIABLES, WAIT_VARIABLE, Option, Takes
+from slurmrest.sbatch_table import (
+    ALIASES,
+    CONTRADICTORY,
+    LETTERS,
+    OPPOSITES,
+    OPTIONS,
+    VARIABLES,
+    WAIT_VARIABLE,
+    Option,
+    Takes,
+)
 
 _MAGIC: Final = ("#SBATCH", "#SLURM")  # sbatch grumbles at #SLURM, and takes it
+_SET: Final = re.compile(r"|(?i:yes)|\s*[+-]?0*[1-9]\d*", re.ASCII)
 _FOREIGN: Final = ("#PBS", "#BSUB")
 _SEPARATORS: Final = ("hetjob", "packjob")
 _SPACE: Final = " \t\n\v\f\r"  # isspace(3); Python's own idea of white space is wider
@@ -110,11 +121,15 @@ def read_script(text: str) -> Script:
 
 
 def read_environment(environment: Mapping[str, str]) -> Options:
-    """The options in SBATCH_* variables. One for an option without a value counts by being there, whatever it holds."""
+    """The options in SBATCH_* variables.
+
+    One for an option without a value counts when it is empty, "yes" or a number but 0; `--no-requeue` comes before
+    `--requeue`.
+    """
     given = [
         Given(option, None if option.takes is Takes.NO else environment[name], name)
         for name, option in VARIABLES.items()
-        if name in environment
+        if name in environment and (option.takes is not Takes.NO or _SET.fullmatch(environment[name]))
     ]
     switches = OPTIONS["switches"].variable
     if switches in environment and WAIT_VARIABLE in environment:
@@ -132,8 +147,13 @@ def read_options(
     script: str, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
 ) -> tuple[Options, ...]:
     """All of them per component: the command line wins over the environment, and that over the script."""
-    later = read_environment(environment or {}).then(read_arguments(arguments))
-    return tuple(component.then(later) for component in read_script(script).components)
+    found = []
+    words = read_arguments(arguments)
+    for component in read_script(script).components:
+        both = component.then(words)
+        together = Options(component.given).then(read_environment(environment or {})).then(words)
+        found.append(Options(together.given, both.complaints or _contradictions(both.given)))
+    return tuple(found)
 
 
 def write_line(option: str, value: str | None = None) -> str:
@@ -237,7 +257,18 @@ def _read(words: Sequence[_Word]) -> Options:
             _short(word, row, given, complaints)
         else:
             complaints.append(Complaint(word.text, "not an option", word.origin))
-    return Options(tuple(given), tuple(complaints))
+    return Options(tuple(given), (*complaints, *_contradictions(given)))
+
+
+def _contradictions(given: Sequence[Given]) -> tuple[Complaint, ...]:
+    """What a script or a command line may not say at once; the environment may, and wins over the script then."""
+    found = []
+    for group in CONTRADICTORY:
+        both = list(dict.fromkeys(one.option.name for one in given if one.option.name in group))
+        if len(both) > 1:
+            last = next(one for one in reversed(given) if one.option.name == both[-1])
+            found.append(Complaint(f"--{both[-1]}", f"not together with --{both[0]}", last.origin))
+    return tuple(found)
 
 
 def _long(word: _Word, row: Iterator[_Word], given: list[Given], complaints: list[Complaint]) -> None:

@@ -158,7 +158,6 @@ _OF_SBATCH: Final = (
     Option("help", "h", takes=_NO),
     Option("ignore-pbs", takes=_NO, variable="SBATCH_IGNORE_PBS"),
     Option("parsable", takes=_NO),
-    Option("power", variable="SBATCH_POWER"),
     Option("quiet", "Q", takes=_NO),
     Option("test-only", takes=_NO),
     Option("usage", takes=_NO),
@@ -189,3 +188,6 @@ WAIT_VARIABLE: Final = "SBATCH_WAIT4SWITCH"
 
 OPPOSITES: Final = {"no-requeue": "requeue", "oversubscribe": "exclusive"}
 """Two names for one setting: of such a pair, too, the last one wins."""
+
+CONTRADICTORY: Final = (("exclusive", "oversubscribe"), ("mem", "mem-per-cpu", "mem-per-gpu"))
+"""Names that a script and a command line may not hold more than one of."""

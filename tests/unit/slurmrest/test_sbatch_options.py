@@ -44,11 +44,28 @@ def test_the_last_of_an_option_wins() -> None:
     assert (len(read.given), read.value("ntasks")) == (3, "3")
 
 
-@pytest.mark.parametrize(("later", "earlier"), [("requeue", "no-requeue"), ("oversubscribe", "exclusive")])
-def test_of_two_opposites_the_later_one_counts(later: str, earlier: str) -> None:
+def test_of_two_opposites_the_later_one_counts() -> None:
     """They are two names for one setting, whichever comes first."""
-    assert list(options(f"#SBATCH --{earlier}", f"#SBATCH --{later}").last()) == [later]
-    assert list(options(f"#SBATCH --{later}", f"#SBATCH --{earlier}").last()) == [earlier]
+    assert list(options("#SBATCH --no-requeue", "#SBATCH --requeue").last()) == ["requeue"]
+    assert list(options("#SBATCH --requeue", "#SBATCH --no-requeue").last()) == ["no-requeue"]
+
+
+def test_a_variable_wins_over_its_opposite_in_the_script() -> None:
+    """What a script and a command line may not say together, the environment may change."""
+    script = SHEBANG + "#SBATCH --oversubscribe --mem=3\n"
+    (read,) = read_options(script, {"SBATCH_EXCLUSIVE": "user", "SBATCH_MEM_PER_CPU": "5"})
+    assert (set(read.last()), read.complaints) == ({"mem", "mem-per-cpu", "exclusive"}, ())
+
+
+@pytest.mark.parametrize(("one", "other"), [("exclusive", "oversubscribe"), ("mem=1", "mem-per-gpu=2")])
+def test_a_contradiction_is_a_complaint(one: str, other: str) -> None:
+    """Within the script, and between it and the command line."""
+    name, word = one.partition("=")[0], other.partition("=")[0]
+    within = options(f"#SBATCH --{one}", f"#SBATCH --{other}")
+    (across,) = read_options(f"{SHEBANG}#SBATCH --{one}\n", {}, [f"--{other}"])
+    expected = f"not together with --{name}: --{word}"
+    assert [str(c) for c in within.complaints] == [f"line 3: {expected}"]
+    assert [str(c) for c in across.complaints] == [f"argument 1: {expected}"]
 
 
 @pytest.mark.parametrize(
@@ -190,9 +207,19 @@ def test_what_is_no_script_is_refused(text: str, message: str) -> None:
 
 
 def test_variables_set_options() -> None:
-    """One for an option without a value counts by being there; others than SBATCH_* do not."""
-    read = read_environment({"SBATCH_JOB_NAME": "x", "SBATCH_OVERCOMMIT": "0", "SBATCH_EXCLUSIVE": "", "HOME": "/"})
-    assert sorted(pairs(read), key=str) == [("exclusive", ""), ("job-name", "x"), ("overcommit", None)]
+    """With the value they hold, even an empty one; others than SBATCH_* do not."""
+    read = read_environment({"SBATCH_JOB_NAME": "x", "SBATCH_EXCLUSIVE": "", "HOME": "/"})
+    assert sorted(pairs(read)) == [("exclusive", ""), ("job-name", "x")]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_set"),
+    [("", True), ("yes", True), ("YES", True), ("1", True), ("-1", True), (" 2", True), ("0", False), ("00", False)]
+    + [(value, False) for value in ("no", "true", "set", "y", "1x", "0.5")],
+)
+def test_a_variable_of_an_option_without_a_value_is_a_switch(value: str, is_set: bool) -> None:
+    """As sbatch reads it: "true" is nothing."""
+    assert bool(read_environment({"SBATCH_OVERCOMMIT": value}).given) is is_set
 
 
 def test_the_wait_for_switches_has_a_variable_of_its_own() -> None:

@@ -1,0 +1,1 @@
+"""The pyslurm face of the client against a real Slurm."""

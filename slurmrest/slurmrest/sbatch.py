@@ -51,6 +51,8 @@ class Given:
     origin: str
     line: int = 0
     """Of the script; 0 for what did not stand there."""
+    off: bool = False
+    """Takes the option back, as SBATCH_OVERCOMMIT=0 does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ class Options:
             name = one.option.name
             for other in _same_setting(name):
                 found.pop(other, None)
-            found[name] = one
+            if not one.off:
+                found[name] = one
         return found
 
     def value(self, name: str, default: str | None = None) -> str | None:
@@ -123,19 +126,20 @@ def read_script(text: str) -> Script:
 def read_environment(environment: Mapping[str, str]) -> Options:
     """The options in SBATCH_* variables.
 
-    One for an option without a value counts when it is empty, "yes" or a number but 0; `--no-requeue` comes before
-    `--requeue`.
+    One for an option without a value sets it when it is empty, "yes" or a number but 0, and takes it back otherwise.
     """
-    given = [
-        Given(option, None if option.takes is Takes.NO else environment[name], name)
-        for name, option in VARIABLES.items()
-        if name in environment and (option.takes is not Takes.NO or _SET.fullmatch(environment[name]))
-    ]
+    given = [_variable(name, option, environment[name]) for name, option in VARIABLES.items() if name in environment]
     switches = OPTIONS["switches"].variable
     if switches in environment and WAIT_VARIABLE in environment:
         both = f"{environment[switches]}@{environment[WAIT_VARIABLE]}"
         given = [Given(one.option, both, one.origin) if one.option.name == "switches" else one for one in given]
     return Options(tuple(given))
+
+
+def _variable(name: str, option: Option, value: str) -> Given:
+    if option.takes is Takes.NO:
+        return Given(option, None, name, off=not _SET.fullmatch(value))
+    return Given(option, value, name)
 
 
 def read_arguments(words: Sequence[str]) -> Options:

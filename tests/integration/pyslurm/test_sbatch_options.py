@@ -148,13 +148,14 @@ def test_a_heterogeneous_script_is_read_as_sbatch_reads_it(slurm: BareSlurm, cli
 
 
 def test_environment_and_command_line_win_as_with_sbatch(slurm: BareSlurm, client: Slurm) -> None:
-    """The same job from one plain script as from all three places."""
-    script = SHEBANG + "#SBATCH -J script -q script --comment=script -t 5 --exclusive --requeue --no-requeue\n"
+    """The same job from one plain script as from all three places. A variable may take an option back."""
+    script = SHEBANG + "#SBATCH -J script -q script --comment=script -t 5 --exclusive --no-requeue --use-min-nodes\n"
     environment = {
         "SBATCH_JOB_NAME": "environment",
         "SBATCH_QOS": "environment",
         "SBATCH_NO_REQUEUE": "0",
         "SBATCH_SPREAD_JOB": "yes",
+        "SBATCH_USE_MIN_NODES": "no",
         "SBATCH_EXCLUSIVE": "user",
         "SBATCH_REQ_SWITCH": "1",
         "SBATCH_WAIT4SWITCH": "2",

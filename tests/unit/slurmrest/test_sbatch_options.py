@@ -218,8 +218,10 @@ def test_variables_set_options() -> None:
     + [(value, False) for value in ("no", "true", "set", "y", "1x", "0.5")],
 )
 def test_a_variable_of_an_option_without_a_value_is_a_switch(value: str, is_set: bool) -> None:
-    """As sbatch reads it: "true" is nothing."""
-    assert bool(read_environment({"SBATCH_OVERCOMMIT": value}).given) is is_set
+    """As sbatch reads it: "true" is nothing, and takes back even what the script says."""
+    (read,) = read_options(SHEBANG + "#SBATCH -O\n", {"SBATCH_OVERCOMMIT": value})
+    assert ("overcommit" in read.last()) is is_set
+    assert ("overcommit" in read_environment({"SBATCH_OVERCOMMIT": value}).last()) is is_set
 
 
 def test_the_wait_for_switches_has_a_variable_of_its_own() -> None:

@@ -49,8 +49,8 @@ def judge(request: Request, response: Response, *, safe: bool) -> Answer:
     """The success in `response`, or the error it stands for. `safe`: the request changes nothing."""
     if response.status == 401:
         raise Authentication("slurmrestd does not take the token", method=request.method, path=request.path)
-    if response.status == 304 and not safe:
-        return Answer({})  # nothing to change
+    if response.status == 304:
+        return Answer({})  # nothing to change, or nothing has changed since `update_time`
     payload = _object(response.body) if response.payload is None else response.payload
     if payload is None:
         raise _without_json(request, response, safe=safe)

@@ -49,10 +49,14 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """The cheap answer about a job: its id and state, nothing else."""
+    """The cheap answer about a job: its id and state, nothing else.
+
+    `task` is the number of an array's task. While it waits, `job_id` is the array's; once it runs, it has an id of its own.
+    """
 
     job_id: int
     states: JobStates
+    task: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,13 @@ def _exit_code(raw: Raw) -> ExitCode:
 
 
 def _job_state(raw: Raw) -> JobState:
-    return JobState(_job_id(raw["job_id"]), JobStates.parse(raw.get("state") or raw.get("job_state") or ()))
+    """Written as text, of an array's task as "3_1"."""
+    states = JobStates.parse(raw.get("state") or raw.get("job_state") or ())
+    written = raw["job_id"]
+    if isinstance(written, int):
+        return JobState(written, states)
+    job_id, _, task = written.partition("_")
+    return JobState(_job_id(job_id), states, int(task) if task.isdecimal() else None)
 
 
 def _ping(raw: Raw) -> Ping:

@@ -21,21 +21,48 @@ if TYPE_CHECKING:
         enums,
         error,
         settings,
+        slurmctld,
         utils,
         xcollections,
     )
     from slurmrest.pyslurm.api import slurm_fini, slurm_init
+    from slurmrest.pyslurm.node import Node, Nodes
+    from slurmrest.pyslurm.partition import Partition, Partitions
+    from slurmrest.pyslurm.reservation import (
+        Reservation,
+        ReservationFlags,
+        ReservationReoccurrence,
+        Reservations,
+    )
 
-_MODULES: Final = frozenset({"api", "constants", "db", "enums", "error", "settings", "utils", "xcollections"})
+_MODULES: Final = frozenset(
+    {"api", "constants", "db", "enums", "error", "settings", "slurmctld", "utils", "xcollections"}
+)
 _PLACES: Final = {
+    "Node": "node",
+    "Nodes": "node",
+    "Partition": "partition",
+    "Partitions": "partition",
+    "Reservation": "reservation",
+    "ReservationFlags": "reservation",
+    "ReservationReoccurrence": "reservation",
+    "Reservations": "reservation",
     "slurm_fini": "api",
     "slurm_init": "api",
 }
 """Where the names are that are imported at their first use."""
 
 __all__ = [
+    "Node",
+    "Nodes",
+    "Partition",
+    "Partitions",
     "PyslurmError",
     "RPCError",
+    "Reservation",
+    "ReservationFlags",
+    "ReservationReoccurrence",
+    "Reservations",
     "api",
     "connect",
     "constants",
@@ -46,6 +73,7 @@ __all__ = [
     "settings",
     "slurm_fini",
     "slurm_init",
+    "slurmctld",
     "utils",
     "xcollections",
 ]

@@ -39,7 +39,7 @@ class Field(Generic[T_co]):
         self.since = since
         """The first API version that has it, "" for all."""
         self.why = ""
-        """Why no version has it, "" if one has."""
+        """Why no version tells it, "" if one does."""
         self.name = ""
         self.owner = ""
         self.__doc__ = doc or None
@@ -71,14 +71,18 @@ class Field(Generic[T_co]):
 
     def value(self, instance: Record) -> T_co:
         """The value. Raises PyslurmError if the version that answered lacks it."""
+        if self.name in instance._changes:
+            return self.read(instance._changes[self.name])
+        if self.why:
+            raise PyslurmError(f"{self.label} can't be had from the REST API (up to v0.0.45): {self.why}")
         if self.since and instance._version and instance._version < self.since:
             raise PyslurmError(f"{self.label} needs API {self.since} or newer; the answer is of {instance._version}")
-        return self.read(instance._changes[self.name] if self.name in instance._changes else self.find(instance._raw))
+        return self.read(self.find(instance))
 
-    def find(self, raw: Mapping[str, Any]) -> Any:
-        """What stands at the first path that is there, or None."""
+    def find(self, instance: Record) -> Any:
+        """What `read` makes the value of: what stands at the first path that is there, or None."""
         for path in self.paths:
-            found: Any = raw
+            found: Any = instance._raw
             for part in path:
                 found = found.get(part) if isinstance(found, dict) else None
             if found is not None:
@@ -87,7 +91,10 @@ class Field(Generic[T_co]):
 
 
 class Setting(Field[T_co], Generic[T_co, W_contra]):
-    """An attribute that a script may set: `write` makes the API's form of a value, which goes to `to` in a request."""
+    """An attribute that a script may set: `write` makes the API's form of a value, which goes to `to` in a request.
+
+    With `why` it can be set and not be told: then only what was set reads back.
+    """
 
     def __init__(
         self,
@@ -96,10 +103,12 @@ class Setting(Field[T_co], Generic[T_co, W_contra]):
         write: Callable[[W_contra], Any],
         to: str = "",
         since: str = "",
+        why: str = "",
         doc: str = "",
     ) -> None:
         super().__init__(*paths, read=read, since=since, doc=doc)
         self.write = write
+        self.why = why
         self.to = tuple((to or paths[0]).split("."))
 
     def __set__(self, instance: Record, value: W_contra | None) -> None:
@@ -119,18 +128,15 @@ class Missing(Field[T_co]):
         super().__init__(read=read)
         self.why = why
 
-    def value(self, instance: Record) -> T_co:
-        raise PyslurmError(f"{self.label} can't be had from the REST API (up to v0.0.45): {self.why}")
-
 
 class Computed(Field[T_co]):
     """An attribute that is worked out from others."""
 
-    def __init__(self, function: Callable[[Any], T_co]) -> None:
-        super().__init__(read=function, doc=function.__doc__ or "")
+    def __init__(self, function: Callable[[Any], T_co], since: str = "") -> None:
+        super().__init__(read=function, since=since, doc=function.__doc__ or "")
 
-    def value(self, instance: Record) -> T_co:
-        return self.read(instance)
+    def find(self, instance: Record) -> Record:
+        return instance
 
 
 field = Field
@@ -182,7 +188,8 @@ class Record:
             place = body
             for folder in folders:
                 place = place.setdefault(folder, {})
-            place[last] = raw
+            # Several attributes may be flags of one list.
+            place[last] = [*place[last], *raw] if isinstance(raw, list) and last in place else raw
         return body
 
     def to_dict(self, recursive: bool = False) -> dict[str, Any]:

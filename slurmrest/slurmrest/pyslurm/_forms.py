@@ -81,6 +81,17 @@ def texts(raw: Any) -> list[str]:
     return [word for word in raw or [] if text(word) is not None]
 
 
+def seconds(raw: Any) -> Limit:
+    """Seconds of a duration's text."""
+    found = text(raw)
+    return None if found in (None, "NONE") else timestr_to_secs(found)
+
+
+def address(raw: Any) -> str | None:
+    """A name or address; a request has a list of one."""
+    return ",".join(texts(raw)) or None
+
+
 def words(raw: Any) -> str | None:
     """Flags as Slurm prints them, joined with "+"; None for none."""
     return "+".join(texts(raw)) or None

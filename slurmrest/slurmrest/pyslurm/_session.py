@@ -10,12 +10,15 @@ import base64
 import json
 import os
 import pwd
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
+from slurmrest.core import checked
 from slurmrest.errors import Authentication, SlurmError
 from slurmrest.pyslurm.error import SLURM_ERROR, PyslurmError, translated
 from slurmrest.tokens import FileToken, SignedTokens, StaticToken, TokenSource
@@ -97,6 +100,12 @@ def request(
         answer = session().request(method, tail, api=api, params=params, body=body)
     _learn(answer.payload)
     return answer
+
+
+def named(folder: str, pattern: re.Pattern[str], name: str, what: str, not_found: int = SLURM_ERROR) -> str:
+    """The path of the thing of this name, such as "node/n0". Raises RPCError for what can't be a name."""
+    with slurm_errors(not_found):
+        return f"{folder}/{quote(checked(pattern, name, what), safe='')}"
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import Final
 from slurmrest.errors import (
     Ambiguous,
     Authentication,
-    NotFound,
     PermissionDenied,
     ProtocolError,
     SlurmError,
@@ -23,33 +22,68 @@ from slurmrest.errors import (
 
 SLURM_SUCCESS: Final = 0
 SLURM_ERROR: Final = -1
+ESLURM_INVALID_PARTITION_NAME: Final = 2000
+ESLURM_INVALID_JOB_ID: Final = 2017
 ESLURM_INVALID_NODE_NAME: Final = 2018
+ESLURM_RESERVATION_INVALID: Final = 2053
 
 _TEXTS: Final[dict[int, str]] = {
     SLURM_SUCCESS: "No error",
     SLURM_ERROR: "Unspecified error",
-    1001: "Unable to reach the daemon",
-    1005: "The protocol versions don't match",
-    1007: "The daemon does not take the credentials",
-    1800: "Unable to reach slurmctld",
-    1803: "No answer from slurmctld",
+    1000: "An unexpected message came",
+    1001: "The daemon can't be reached",
+    1002: "The message could not be sent",
+    1003: "No answer was received",
+    1005: "Client and daemon speak different versions",
+    1007: "The credentials are not taken",
+    1800: "slurmctld can't be reached",
+    1801: "slurmctld: the message could not be sent",
+    1802: "slurmctld: no answer was received",
+    1804: "Too many requests, try again in a moment",
     2000: "No such partition",
+    2001: "No partition is given and there is no default one",
     2002: "Access denied",
-    2007: "The job asks for more nodes than it may have",
+    2003: "The user's groups may not use this partition",
+    2004: "The nodes asked for are not in this partition",
+    2005: "More CPUs are asked for than allowed",
+    2006: "Not a valid number of nodes",
+    2007: "No further job is taken (MaxJobCount)",
+    2009: "No job script is given",
     2010: "The user may not do this",
-    2014: "The job can never run on this cluster as it is",
-    2015: "The request doesn't suit the job's state",
+    2014: "No nodes are configured as the job asks for",
+    2015: "The partition's limits don't allow it at present",
+    2016: "The nodes asked for are busy",
     2017: "No such job",
     2018: "No such node",
-    2020: "The job's step isn't there yet",
-    2021: "The job has ended already",
-    2024: "The job's requirements can't be met just now",
+    2020: "The job can't be altered at present",
+    2021: "The job has ended or is ending",
+    2024: "The job is still pending",
+    2027: "This slurmctld is a standby",
     2028: "The node can't go to that state",
-    2045: "No such account, or not one of the user",
-    2050: "The time limit is above what is allowed",
+    2029: "No such node feature",
+    2031: "Only available features can be active",
+    2036: "This system doesn't support it",
+    2037: "It is disabled at present",
+    2038: "The dependency can't be",
+    2044: "So much memory per task isn't available",
+    2045: "No such account, or not with this partition",
+    2048: "No such licence",
+    2050: "A limit of the accounting or of the QOS forbids it",
+    2051: "Not a valid time limit",
+    2052: "Access to the reservation denied",
+    2053: "No such reservation",
+    2054: "Not a valid time",
+    2055: "The reservation is in use",
     2063: "No working directory is given",
-    2074: "No such reservation",
+    2066: "No such QOS",
+    2075: "The partition is in use",
+    2080: "A reservation needs users, groups or accounts",
+    2082: "A reservation of this name exists",
+    2101: "The partition is down",
     2127: "No environment is given",
+    2168: "A node of this name exists",
+    2169: "There is no room for the node (MaxNodeCount)",
+    2187: "The node can't be powered so",
 }
 _NUMBERS: Final[dict[type[SlurmError], int]] = {
     Authentication: 1007,
@@ -99,10 +133,8 @@ def verify_rpc(errno: int) -> None:
 
 
 def translated(error: SlurmError, not_found: int = SLURM_ERROR) -> PyslurmError:
-    """The client's error as this package's. `not_found`: the number of what the call asks for, if it isn't there."""
+    """The client's error as this package's. `not_found`: what it means if Slurm gives no number (it often doesn't)."""
     if isinstance(error, Unsupported):
         return PyslurmError(str(error))
-    number = getattr(error, "number", 0) or _NUMBERS.get(type(error), SLURM_ERROR)
-    if isinstance(error, NotFound):
-        number = getattr(error, "number", 0) or not_found
+    number = getattr(error, "number", 0) or _NUMBERS.get(type(error), not_found)
     return RPCError(number, str(error))

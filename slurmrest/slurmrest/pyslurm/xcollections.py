@@ -18,6 +18,7 @@ from slurmrest.pyslurm.error import PyslurmError
 K = TypeVar("K", bound="str | int")
 V = TypeVar("V")
 D = TypeVar("D")
+R = TypeVar("R", bound=Record)
 C = TypeVar("C", bound="MultiClusterMap[Any, Any]")
 _UNSET = object()
 
@@ -366,7 +367,7 @@ def sum_property(collection: MultiClusterMap[Any, V], prop: Any, startval: int =
     return sum((value for value in values if isinstance(value, int)), startval)
 
 
-def entries(kind: type[Record], payload: Mapping[str, Any], field: str, version: str) -> list[Any]:
+def entries(kind: type[R], payload: Mapping[str, Any], field: str, version: str) -> list[R]:
     """The objects of the list `field` of an answer. Raises PyslurmError if it isn't there: nothing was answered then."""
     found = payload.get(field)
     if not isinstance(found, list):

@@ -28,12 +28,15 @@ from slurmrest.values import Diag, ExitCode, Job, JobState, Node, Partition, Pin
 
 if TYPE_CHECKING:
     from slurmrest.client import AsyncSlurm, Slurm
+    from slurmrest.watching import AsyncWatch, Change, JobChange, NodeChange, PollFailed, PollRecovered, Watch, What
 
 __all__ = [
     "INFINITE",
     "Ambiguous",
     "AsyncSlurm",
+    "AsyncWatch",
     "Authentication",
+    "Change",
     "Diag",
     "ExitCode",
     "FileToken",
@@ -41,11 +44,13 @@ __all__ = [
     "InvalidRequest",
     "Job",
     "JobBase",
+    "JobChange",
     "JobFlag",
     "JobState",
     "JobStates",
     "Node",
     "NodeBase",
+    "NodeChange",
     "NodeFlag",
     "NodeStates",
     "NotFound",
@@ -53,6 +58,8 @@ __all__ = [
     "Partition",
     "PermissionDenied",
     "Ping",
+    "PollFailed",
+    "PollRecovered",
     "ProtocolError",
     "SignedTokens",
     "Slurm",
@@ -63,14 +70,21 @@ __all__ = [
     "TokenSource",
     "Unavailable",
     "Unsupported",
+    "Watch",
+    "What",
     "number",
 ]
 
 
+_LATE = dict.fromkeys(("AsyncSlurm", "Slurm"), "client") | dict.fromkeys(
+    ("AsyncWatch", "Change", "JobChange", "NodeChange", "PollFailed", "PollRecovered", "Watch", "What"), "watching"
+)
+
+
 def __getattr__(name: str) -> Any:
     """The clients come with asyncio, 0.1 s of import: who only reads values does without."""
-    if name in ("AsyncSlurm", "Slurm"):
-        from slurmrest import client
+    if name in _LATE:
+        from importlib import import_module
 
-        return getattr(client, name)
+        return getattr(import_module(f"slurmrest.{_LATE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self
+from weakref import WeakSet
 
 from slurmrest.core import Core
 from slurmrest.messages import Outcome, Pause, Steps, T
@@ -24,6 +25,7 @@ from slurmrest.values import Job, Submission
 
 if TYPE_CHECKING:
     from slurmrest.transport import AsyncBase, SyncBase
+    from slurmrest.watching import AsyncWatch, Watch
 
 
 P = ParamSpec("P")
@@ -75,6 +77,7 @@ class AsyncSlurm:
         self._submitter = Submitter(self._core)
         self._transport = AsyncTransport(url, timeouts, transport)
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._watches: WeakSet[AsyncWatch] = WeakSet()
 
     async def __aenter__(self) -> Self:
         return self
@@ -85,7 +88,9 @@ class AsyncSlurm:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """End all watches, close all connections."""
+        for watch in list(self._watches):
+            await watch.close()
         await self._transport.close()
 
     ping = _async(Core.ping)
@@ -102,6 +107,19 @@ class AsyncSlurm:
     reconfigure = _async(Core.reconfigure)
     diag = _async(Core.diag)
     request = _async(Core.request)
+
+    def watch(self, period: float = 2.0, *, jobs: bool = True, nodes: bool = True) -> AsyncWatch:
+        """Changes of jobs and nodes, by one look per `period` (seconds) for any number of subscribers.
+
+        `async for change in watch` gives `JobChange`, `NodeChange`, `PollFailed` and `PollRecovered`: see
+        `slurmrest.watching`. It ends when the watch or the client is closed.
+        """
+        from slurmrest.watching import AsyncWatch, Seen
+
+        seen = Seen(self._core, jobs=jobs, nodes=nodes)
+        watch = AsyncWatch(lambda: self._run(seen.look()), period)
+        self._watches.add(watch)
+        return watch
 
     async def submit(self, job: Mapping[str, Any], script: str, *, key: str, user: str) -> Submission:
         """Submit `script` with the job description `job` (the API's fields, no comment) as `user`, once per key.
@@ -163,6 +181,7 @@ class Slurm:
         self._submitter = Submitter(self._core)
         self._transport = SyncTransport(url, timeouts, transport)
         self._lock = threading.Lock()
+        self._watches: WeakSet[Watch] = WeakSet()
 
     def __enter__(self) -> Self:
         return self
@@ -173,7 +192,9 @@ class Slurm:
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
+        """End all watches, close all connections."""
+        for watch in list(self._watches):
+            watch.close()
         self._transport.close()
 
     ping = _sync(Core.ping)
@@ -190,6 +211,15 @@ class Slurm:
     reconfigure = _sync(Core.reconfigure)
     diag = _sync(Core.diag)
     request = _sync(Core.request)
+
+    def watch(self, period: float = 2.0, *, jobs: bool = True, nodes: bool = True) -> Watch:
+        """As `AsyncSlurm.watch`, for `for change in watch`, from any thread."""
+        from slurmrest.watching import Seen, Watch
+
+        seen = Seen(self._core, jobs=jobs, nodes=nodes)
+        watch = Watch(lambda: self._run(seen.look()), period)
+        self._watches.add(watch)
+        return watch
 
     def submit(self, job: Mapping[str, Any], script: str, *, key: str, user: str) -> Submission:
         """As `AsyncSlurm.submit`."""

@@ -91,7 +91,7 @@ class Core:
         """
         adapter = yield from self._adapt()
         entries = adapter.each_node()
-        if moment is not None and adapter.version not in ("v0.0.40", "v0.0.41"):
+        if moment is not None and adapter.takes_update_time:
             params = {"update_time": moment}
             try:
                 answer = yield from self.call("GET", "nodes/", params=params, safe=True, entries=entries, retries=0)

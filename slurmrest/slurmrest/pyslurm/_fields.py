@@ -192,6 +192,13 @@ class Record:
             place[last] = [*place[last], *raw] if isinstance(raw, list) and last in place else raw
         return body
 
+    def _changed(self) -> dict[str, Any]:
+        """As `_body`, without the name, for a change of something that is there. Raises PyslurmError if it is empty."""
+        body = {place: raw for place, raw in self._body().items() if place != "name"}
+        if not body:
+            raise PyslurmError(f"no change of the {type(self).__name__.lower()} is given")
+        return body
+
     def to_dict(self, recursive: bool = False) -> dict[str, Any]:
         """All attributes by name; what can't be had is None. `recursive`: what they hold as dicts and lists too."""
         return {name: plain(self._read(one), recursive) for name, one in self._fields.items()}

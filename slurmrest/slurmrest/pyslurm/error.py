@@ -27,6 +27,9 @@ ESLURM_INVALID_JOB_ID: Final = 2017
 ESLURM_INVALID_NODE_NAME: Final = 2018
 ESLURM_RESERVATION_INVALID: Final = 2053
 
+_EMPTY: Final = 9000
+"""slurmrestd's own number when it found nothing, or nothing to do."""
+
 _TEXTS: Final[dict[int, str]] = {
     SLURM_SUCCESS: "No error",
     SLURM_ERROR: "Unspecified error",
@@ -133,8 +136,10 @@ def verify_rpc(errno: int) -> None:
 
 
 def translated(error: SlurmError, not_found: int = SLURM_ERROR) -> PyslurmError:
-    """The client's error as this package's. `not_found`: what it means if Slurm gives no number (it often doesn't)."""
+    """The client's error as this package's. `not_found`: what it means if Slurm says no more than that nothing came."""
     if isinstance(error, Unsupported):
         return PyslurmError(str(error))
-    number = getattr(error, "number", 0) or _NUMBERS.get(type(error), not_found)
+    number = getattr(error, "number", 0)
+    if not number or (number == _EMPTY and not_found != SLURM_ERROR):
+        number = _NUMBERS.get(type(error), not_found)
     return RPCError(number, str(error))

@@ -171,7 +171,7 @@ class Node(Record):
 
     def modify(self, changes: Node) -> None:
         """Change this node: what `changes` had set. Raises RPCError."""
-        request("POST", _path(self._named()), body=_changes(changes), not_found=ESLURM_INVALID_NODE_NAME)
+        request("POST", _path(self._named()), body=changes._changed(), not_found=ESLURM_INVALID_NODE_NAME)
 
     def delete(self) -> None:
         """Delete this node: one that was created, not one of slurm.conf. Raises RPCError."""
@@ -220,7 +220,7 @@ class Nodes(MultiClusterMap[str, Node]):
         with slurm_errors(ESLURM_INVALID_NODE_NAME):
             names = [checked(NODE_NAME, name, "node name") for name in self]
         if names:
-            body = {**_changes(changes), "name": names}
+            body = {**changes._changed(), "name": names}
             request("POST", "nodes/", body=body, not_found=ESLURM_INVALID_NODE_NAME)
 
     def _split(self, text: str) -> list[str]:
@@ -279,10 +279,3 @@ class Nodes(MultiClusterMap[str, Node]):
 
 def _path(name: str) -> str:
     return named("node", NODE_NAME, name, "node name", ESLURM_INVALID_NODE_NAME)
-
-
-def _changes(changes: Node) -> dict[str, Any]:
-    body = {field: value for field, value in changes._body().items() if field != "name"}
-    if not body:
-        raise PyslurmError("no change of the node is given")
-    return body

@@ -193,21 +193,21 @@ class Partition(Record):
         _path(name)
         if name in Partitions.load():
             raise RPCError(SLURM_ERROR, f"there is a partition {name} already")
-        self._send(name, self)
+        self._send(name, self._body())
         return self
 
     def modify(self, changes: Partition) -> None:
         """Change this partition: what `changes` had set. Needs API v0.0.45. Raises RPCError."""
         name = self._named()
         Partition.load(name)  # the call would make one
-        self._send(name, changes)
+        self._send(name, changes._changed())
 
     def delete(self) -> None:
         """Delete this partition. Needs API v0.0.45. Raises RPCError."""
         request("DELETE", _path(self._named()), not_found=ESLURM_INVALID_PARTITION_NAME)
 
-    def _send(self, name: str, changes: Partition) -> None:
-        body = {**changes._body(), "name": name}
+    def _send(self, name: str, changes: Mapping[str, Any]) -> None:
+        body = {**changes, "name": name}
         defaults = body.get("defaults", {})
         if "job" in defaults:
             defaults["job"] = ",".join(defaults["job"])

@@ -55,6 +55,7 @@ class ReservationReoccurrence(SlurmEnum):
     WEEKEND = "WEEKEND"
 
 
+NO: Final = ReservationReoccurrence.NO
 _WORDS: Final[Mapping[str, ReservationFlags]] = {
     "MAINT": ReservationFlags.MAINTENANCE,
     "MAGNETIC": ReservationFlags.MAGNETIC,
@@ -90,12 +91,12 @@ def _write_flags(value: ReservationFlags | Iterable[str]) -> list[str]:
 
 
 def _read_reoccurrence(raw: Any) -> ReservationReoccurrence:
-    return ReservationReoccurrence.from_flag(forms.texts(raw), ReservationReoccurrence.NO)
+    return ReservationReoccurrence.from_flag(forms.texts(raw), NO)
 
 
 def _write_reoccurrence(value: ReservationReoccurrence | str) -> list[str]:
     wanted = ReservationReoccurrence(forms.to_text(value).upper())
-    return [] if wanted is ReservationReoccurrence.NO else [str(wanted)]
+    return [] if wanted is NO else [str(wanted)]
 
 
 def _read_cpus(raw: Any) -> int:
@@ -103,19 +104,28 @@ def _read_cpus(raw: Any) -> int:
     return forms.tallies(raw).get("cpu", 0) if isinstance(raw, str) else forms.count(raw)
 
 
-def _read_tres(raw: Any) -> dict[str, int]:
-    if isinstance(raw, list):
-        return {"/".join(filter(None, (one["type"], one["name"]))): one["count"] for one in raw}
-    return forms.tallies(raw)
-
-
-def _write_tres(value: Mapping[str, int] | str) -> list[dict[str, Any]]:
+def _write_tres(value: Mapping[str, int] | str) -> dict[str, int]:
     counts = forms.tallies(forms.to_line(value)) if isinstance(value, str) else value
-    found = []
-    for name, size in counts.items():
-        kind, _, rest = forms.to_word(name).partition("/")
-        found.append({"type": kind, "name": rest, "count": forms.to_integer(size)})
-    return found
+    for name in counts:
+        if name not in ("cpu", "node") and not name.startswith("license/"):
+            raise ValueError(f"{name!r:.80} is none of cpu, node, license/NAME")
+    return {forms.to_word(name): forms.to_integer(size) for name, size in counts.items()}
+
+
+def _read_tres(raw: Any) -> dict[str, int]:
+    return raw if isinstance(raw, dict) else forms.tallies(raw)
+
+
+def _apart(tres: Mapping[str, int]) -> dict[str, Any]:
+    """The fields that say the same. slurmrestd 26.05.5 without slurmdbd crashes when it gets a `tres`."""
+    body: dict[str, Any] = {}
+    for name, size in tres.items():
+        kind, _, rest = name.partition("/")
+        if kind == "license":
+            body.setdefault("licenses", []).append(f"{rest}:{size}")
+        else:
+            body["core_count" if kind == "cpu" else "node_count"] = forms.to_number(size)
+    return body
 
 
 def _read_cores(raw: Any) -> dict[str, str]:
@@ -168,7 +178,7 @@ class Reservation(Record):
     start_time = setting("start_time", read=forms.moment, write=forms.to_moment)
     duration = _Duration("duration", read=forms.integer, write=_write_duration)
     tres = setting("tres", read=_read_tres, write=_write_tres)
-    """Trackable resources by name."""
+    """Trackable resources by name; to be set: cpu (cores), node, license/NAME."""
     users = setting("users", read=forms.texts, write=forms.to_texts)
     reoccurrence = setting("flags", read=_read_reoccurrence, write=_write_reoccurrence)
     flags = setting("flags", read=_read_flags, write=_write_flags)
@@ -194,8 +204,7 @@ class Reservation(Record):
     @classmethod
     def load(cls, name: str) -> Self:
         """The reservation as slurmctld has it. Raises RPCError: of number 2053 if there is none of this name."""
-        _path(name)
-        answer = request("GET", "reservations/")  # of a single one that isn't there, Slurm answers with error 9000
+        answer = request("GET", _path(name), not_found=ESLURM_RESERVATION_INVALID)
         for reservation in entries(cls, answer.payload, "reservations", api_version()):
             if reservation.name == name:
                 return reservation
@@ -206,7 +215,7 @@ class Reservation(Record):
         name = self._named()
         if name in Reservations.load():
             raise RPCError(2082, f"there is a reservation {name} already")
-        self._send(name, self)
+        self._send(name, self._body())
         return self
 
     def modify(self, changes: Reservation | None = None) -> None:
@@ -215,15 +224,20 @@ class Reservation(Record):
         Needs API v0.0.43. Raises RPCError.
         """
         name = self._named()
-        Reservation.load(name)  # the call would make one
-        self._send(name, self if changes is None else changes)
+        present = Reservation.load(name)  # the call would make one
+        wanted = self if changes is None else changes
+        body = wanted._changed()
+        if present.reoccurrence is not NO and "reoccurrence" in wanted._changes and wanted.reoccurrence is NO:
+            body["flags"] = [*body["flags"], f"NO_{present.reoccurrence}"]
+        self._send(name, body)
 
     def delete(self) -> None:
         """Delete this reservation. Needs slurmrestd 26.05. Raises RPCError."""
         request("DELETE", _path(self._named()), not_found=ESLURM_RESERVATION_INVALID)
 
-    def _send(self, name: str, changes: Reservation) -> None:
-        body = {**changes._body(), "name": name}
+    def _send(self, name: str, changes: Mapping[str, Any]) -> None:
+        body = {**changes, **_apart(changes.get("tres", {})), "name": name}
+        body.pop("tres", None)
         if "purge_completed" in body:
             body["flags"] = [*body.get("flags", []), "PURGE_COMP"]
         request("POST", "reservation", body=body)

@@ -224,7 +224,7 @@ class Nodes(MultiClusterMap[str, Node]):
             request("POST", "nodes/", body=body, not_found=ESLURM_INVALID_NODE_NAME)
 
     def _split(self, text: str) -> list[str]:
-        return nodelist_from_range_str(text)
+        return nodelist_from_range_str(",".join(super()._split(text)))
 
     @property
     def free_memory(self) -> int:

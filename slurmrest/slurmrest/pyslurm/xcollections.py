@@ -158,10 +158,10 @@ class MultiClusterMap(Generic[K, V]):
         raise KeyError(key)
 
     def __setitem__(self, key: K | tuple[str, K], item: V) -> None:
-        cluster, plain_key = self._where(key)
         if isinstance(item, dict) and isinstance(key, str):
-            self.data[key] = {self._key(one): self._checked(value) for one, value in item.items()}
+            self.data[key] = self._part(item)
             return
+        cluster, plain_key = self._where(key)
         self.data.setdefault(cluster, {})[plain_key] = self._checked(item)
 
     def __delitem__(self, key: K | str | tuple[str, K]) -> None:
@@ -273,8 +273,11 @@ class MultiClusterMap(Generic[K, V]):
         """Take over items: a dict by key, a dict of dicts by cluster, or another collection."""
         if isinstance(data, MultiClusterMap):
             data = data.data
-        for key, value in {**(data or {}), **kwargs}.items():
-            self[key] = value
+        for key, value in [*(data or {}).items(), *kwargs.items()]:
+            if isinstance(value, dict):
+                self.data.setdefault(key, {}).update(self._part(value))
+            else:
+                self[key] = value
 
     # -- as data
 
@@ -310,6 +313,9 @@ class MultiClusterMap(Generic[K, V]):
             return cast(K, self._KEY(key))
         except (TypeError, ValueError):
             return cast(K, key)
+
+    def _part(self, items: Mapping[Any, V]) -> dict[K, V]:
+        return {self._key(key): self._checked(item) for key, item in items.items()}
 
     def _checked(self, item: V) -> V:
         if not isinstance(item, self._val_type):

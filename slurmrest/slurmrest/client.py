@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
-from slurmrest.core import Core
-from slurmrest.messages import Outcome, Pause, Steps, T
+from slurmrest.binding import AsyncFace, SyncFace, as_async, as_sync
+from slurmrest.calls import Calls
 from slurmrest.submission import Submitter
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
@@ -28,32 +26,7 @@ if TYPE_CHECKING:
     from slurmrest.watching import AsyncWatch, Watch
 
 
-P = ParamSpec("P")
-
-
-def _async(
-    steps: Callable[Concatenate[Core, P], Steps[T]],
-) -> Callable[Concatenate[AsyncSlurm, P], Coroutine[Any, Any, T]]:
-    """The method of `AsyncSlurm` that runs a call of the core: same parameters, same documentation."""
-
-    @wraps(steps)
-    async def method(self: AsyncSlurm, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(steps(self._core, *args, **kwargs))
-
-    return method
-
-
-def _sync(steps: Callable[Concatenate[Core, P], Steps[T]]) -> Callable[Concatenate[Slurm, P], T]:
-    """The method of `Slurm` that runs a call of the core: same parameters, same documentation."""
-
-    @wraps(steps)
-    def method(self: Slurm, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(steps(self._core, *args, **kwargs))
-
-    return method
-
-
-class AsyncSlurm:
+class AsyncSlurm(AsyncFace[Calls]):
     """A slurmrestd at `url` (`http://host:6820`, `https://...` or `unix:///path`), for one event loop.
 
     `tokens` gives a token per user; `user` is whom calls are made as unless they name another; `version` forces an API
@@ -73,9 +46,8 @@ class AsyncSlurm:
         from slurmrest.transport import AsyncTransport
 
         timeouts = timeouts or Timeouts()
-        self._core = Core(tokens, user, version, timeouts)
+        super().__init__(Calls(tokens, user, version, timeouts), AsyncTransport(url, timeouts, transport))
         self._submitter = Submitter(self._core)
-        self._transport = AsyncTransport(url, timeouts, transport)
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._watches: WeakSet[AsyncWatch] = WeakSet()
 
@@ -93,20 +65,42 @@ class AsyncSlurm:
             await watch.close()
         await self._transport.close()
 
-    ping = _async(Core.ping)
-    version = _async(Core.version)
-    slurm_version = _async(Core.slurm_version)
-    nodes = _async(Core.nodes)
-    node = _async(Core.node)
-    update_node = _async(Core.update_node)
-    partitions = _async(Core.partitions)
-    job_states = _async(Core.job_states)
-    job = _async(Core.job)
-    jobs = _async(Core.jobs)
-    cancel = _async(Core.cancel)
-    reconfigure = _async(Core.reconfigure)
-    diag = _async(Core.diag)
-    request = _async(Core.request)
+    ping = as_async(Calls.ping)
+    version = as_async(Calls.version)
+    slurm_version = as_async(Calls.slurm_version)
+    nodes = as_async(Calls.nodes)
+    node = as_async(Calls.node)
+    update_node = as_async(Calls.update_node)
+    update_nodes = as_async(Calls.update_nodes)
+    create_nodes = as_async(Calls.create_nodes)
+    delete_node = as_async(Calls.delete_node)
+    partitions = as_async(Calls.partitions)
+    partition = as_async(Calls.partition)
+    save_partitions = as_async(Calls.save_partitions)
+    delete_partition = as_async(Calls.delete_partition)
+    reservations = as_async(Calls.reservations)
+    reservation = as_async(Calls.reservation)
+    save_reservation = as_async(Calls.save_reservation)
+    delete_reservation = as_async(Calls.delete_reservation)
+    licenses = as_async(Calls.licenses)
+    shares = as_async(Calls.shares)
+    job_states = as_async(Calls.job_states)
+    job = as_async(Calls.job)
+    job_parts = as_async(Calls.job_parts)
+    jobs = as_async(Calls.jobs)
+    update_job = as_async(Calls.update_job)
+    hold = as_async(Calls.hold)
+    release = as_async(Calls.release)
+    cancel = as_async(Calls.cancel)
+    signal = as_async(Calls.signal)
+    cancel_jobs = as_async(Calls.cancel_jobs)
+    requeue = as_async(Calls.requeue)
+    allocate = as_async(Calls.allocate)
+    resources = as_async(Calls.resources)
+    diag = as_async(Calls.diag)
+    conf = as_async(Calls.conf)
+    reconfigure = as_async(Calls.reconfigure)
+    request = as_async(Calls.request)
 
     def watch(self, period: float = 2.0, *, jobs: bool = True, nodes: bool = True) -> AsyncWatch:
         """Changes of jobs and nodes, by one look per `period` (seconds) for any number of subscribers.
@@ -134,20 +128,6 @@ class AsyncSlurm:
         """The job submitted under this key (by this user, if given), in whatever state, or None."""
         return await self._run(self._submitter.find(key, user))
 
-    async def _run(self, steps: Steps[T]) -> T:
-        outcome: Outcome = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-            if isinstance(step, Pause):
-                await asyncio.sleep(step.seconds)
-                outcome = None
-            else:
-                outcome = await self._transport.send(step)
-
     @asynccontextmanager
     async def _lock(self, key: str) -> AsyncIterator[None]:
         lock, waiting = self._locks.get(key, (asyncio.Lock(), 0))
@@ -161,7 +141,7 @@ class AsyncSlurm:
                 self._locks[key] = (lock, waiting - 1)
 
 
-class Slurm:
+class Slurm(SyncFace[Calls]):
     """As `AsyncSlurm`, without an event loop; may be shared by threads. Use as `with`."""
 
     def __init__(
@@ -177,9 +157,8 @@ class Slurm:
         from slurmrest.transport import SyncTransport
 
         timeouts = timeouts or Timeouts()
-        self._core = Core(tokens, user, version, timeouts)
+        super().__init__(Calls(tokens, user, version, timeouts), SyncTransport(url, timeouts, transport))
         self._submitter = Submitter(self._core)
-        self._transport = SyncTransport(url, timeouts, transport)
         self._lock = threading.Lock()
         self._watches: WeakSet[Watch] = WeakSet()
 
@@ -197,20 +176,42 @@ class Slurm:
             watch.close()
         self._transport.close()
 
-    ping = _sync(Core.ping)
-    version = _sync(Core.version)
-    slurm_version = _sync(Core.slurm_version)
-    nodes = _sync(Core.nodes)
-    node = _sync(Core.node)
-    update_node = _sync(Core.update_node)
-    partitions = _sync(Core.partitions)
-    job_states = _sync(Core.job_states)
-    job = _sync(Core.job)
-    jobs = _sync(Core.jobs)
-    cancel = _sync(Core.cancel)
-    reconfigure = _sync(Core.reconfigure)
-    diag = _sync(Core.diag)
-    request = _sync(Core.request)
+    ping = as_sync(Calls.ping)
+    version = as_sync(Calls.version)
+    slurm_version = as_sync(Calls.slurm_version)
+    nodes = as_sync(Calls.nodes)
+    node = as_sync(Calls.node)
+    update_node = as_sync(Calls.update_node)
+    update_nodes = as_sync(Calls.update_nodes)
+    create_nodes = as_sync(Calls.create_nodes)
+    delete_node = as_sync(Calls.delete_node)
+    partitions = as_sync(Calls.partitions)
+    partition = as_sync(Calls.partition)
+    save_partitions = as_sync(Calls.save_partitions)
+    delete_partition = as_sync(Calls.delete_partition)
+    reservations = as_sync(Calls.reservations)
+    reservation = as_sync(Calls.reservation)
+    save_reservation = as_sync(Calls.save_reservation)
+    delete_reservation = as_sync(Calls.delete_reservation)
+    licenses = as_sync(Calls.licenses)
+    shares = as_sync(Calls.shares)
+    job_states = as_sync(Calls.job_states)
+    job = as_sync(Calls.job)
+    job_parts = as_sync(Calls.job_parts)
+    jobs = as_sync(Calls.jobs)
+    update_job = as_sync(Calls.update_job)
+    hold = as_sync(Calls.hold)
+    release = as_sync(Calls.release)
+    cancel = as_sync(Calls.cancel)
+    signal = as_sync(Calls.signal)
+    cancel_jobs = as_sync(Calls.cancel_jobs)
+    requeue = as_sync(Calls.requeue)
+    allocate = as_sync(Calls.allocate)
+    resources = as_sync(Calls.resources)
+    diag = as_sync(Calls.diag)
+    conf = as_sync(Calls.conf)
+    reconfigure = as_sync(Calls.reconfigure)
+    request = as_sync(Calls.request)
 
     def watch(self, period: float = 2.0, *, jobs: bool = True, nodes: bool = True) -> Watch:
         """As `AsyncSlurm.watch`, for `for change in watch`, from any thread."""
@@ -230,17 +231,3 @@ class Slurm:
         """As `AsyncSlurm.find`."""
         with self._lock:
             return self._run(self._submitter.find(key, user))
-
-    def _run(self, steps: Steps[T]) -> T:
-        outcome: Outcome = None
-        while True:
-            try:
-                step = steps.send(outcome)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-            if isinstance(step, Pause):
-                time.sleep(step.seconds)
-                outcome = None
-            else:
-                outcome = self._transport.send(step)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-from urllib.parse import quote, urlencode
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote, unquote, urlencode
 
 from slurmrest import answers, endpoints, versions
 from slurmrest.answers import Answer
@@ -23,26 +23,27 @@ from slurmrest.errors import (
     Authentication,
     InvalidRequest,
     NotFound,
-    PermissionDenied,
     ProtocolError,
     Unavailable,
     Unsupported,
 )
 from slurmrest.messages import Lost, Pause, Request, Steps, T
-from slurmrest.numbers import read_int
 from slurmrest.streams import Entries
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
-from slurmrest.values import Diag, Job, JobState, Node, Partition, Ping
 from slurmrest.versions import Adapter
 
 USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}\$?")
+ADMINISTRATORS: Final = frozenset({"root", "slurm"})
+"""Whose requests slurmctld does not refuse because of a job's owner."""
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
+_UNKNOWN: Final = "Unable to find"
 STATE_WORD: Final = re.compile(r"[A-Z_]{1,40}")
 TAIL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./%@:+=,\[\]-]{0,2000}")
 _CHANGING_GET: Final = re.compile(r"reconfigure/?|job/[^/]+/requeue/?")
-SIGNAL: Final = re.compile(r"[A-Z0-9]{1,12}")
-_ADMINISTRATORS: Final = frozenset({"root", "slurm"})
+Params: TypeAlias = Mapping[str, str | int | Sequence[str]]
+"""A query: a sequence is written as several."""
+_METHODS: Final = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH"})
 _SPECIFICATION: Final = "/openapi/v3"
 
 
@@ -60,119 +61,13 @@ class Core:
 
     def version(self) -> Steps[str]:
         """The API version in use, such as "v0.0.42"; negotiated at first need."""
-        return (yield from self._adapt()).version
+        return (yield from self.adapt()).version
 
     def slurm_version(self) -> Steps[str]:
         """slurmrestd's release, such as "24.11.5"."""
         if not self._release:
-            yield from self.ping()
+            yield from self.get("ping/")
         return self._release
-
-    def ping(self) -> Steps[list[Ping]]:
-        """Each slurmctld of the cluster, and whether it responds to slurmrestd."""
-        adapter = yield from self._adapt()
-        return adapter.pings((yield from self.get("ping/")).payload)
-
-    def diag(self) -> Steps[Diag]:
-        """slurmctld's own figures."""
-        adapter = yield from self._adapt()
-        return adapter.diag((yield from self.get("diag/")).payload)
-
-    def nodes(self) -> Steps[list[Node]]:
-        """All nodes; 2.4 KB and 0.17 ms each on the wire."""
-        adapter = yield from self._adapt()
-        return (yield from self.stream("nodes/", adapter.each_node()))
-
-    def nodes_since(self, moment: int | None) -> Steps[tuple[list[Node] | None, int | None]]:
-        """All nodes, or None if none has changed since `moment`; and the moment to ask with next time.
-
-        A changed one costs the whole list, none costs nothing. 24.11's older versions can't be asked like this (error
-        9202), and its v0.0.42 fails when nodes have changed but no partition ("Unable to query partitions").
-        """
-        adapter = yield from self._adapt()
-        entries = adapter.each_node()
-        if moment is not None and adapter.takes_update_time:
-            params = {"update_time": moment}
-            try:
-                answer = yield from self.call("GET", "nodes/", params=params, safe=True, entries=entries, retries=0)
-            except Unavailable:
-                pass  # if it really is, the plain call tells
-            else:
-                return (entries.of(answer.payload), _last_update(answer.payload)) if answer.payload else (None, moment)
-        answer = yield from self.call("GET", "nodes/", safe=True, entries=entries)
-        return entries.of(answer.payload), _last_update(answer.payload)
-
-    def node(self, name: str) -> Steps[Node]:
-        """One node, or NotFound."""
-        tail = f"node/{quote(checked(NODE_NAME, name, 'node name'), safe='')}"
-        adapter = yield from self._adapt()
-        try:
-            found = adapter.nodes((yield from self.get(tail)).payload)
-        except InvalidRequest as error:
-            if error.number == 0:  # 24.11 and 26.05 say "Failure to query node" without a number
-                raise NotFound(error.text, method="GET", path=adapter.path(tail)) from error
-            raise
-        return _the_one(found, [node.name for node in found], name, adapter.path(tail))
-
-    def update_node(
-        self, name: str, *, state: Iterable[str] = (), reason: str | None = None, comment: str | None = None
-    ) -> Steps[None]:
-        """Change a node: `state` such as ["DRAIN"], ["RESUME"], ["DOWN"], ["UNDRAIN"]; what isn't given stays."""
-        words = [checked(STATE_WORD, word, "node state") for word in state]
-        values = {"state": words or None, "reason": reason, "comment": comment}
-        body = {field: value for field, value in values.items() if value is not None}
-        refuse_nul(body)
-        tail = f"node/{quote(checked(NODE_NAME, name, 'node name'), safe='')}"
-        yield from self.call("POST", tail, body=body, repeatable=True)
-
-    def partitions(self) -> Steps[list[Partition]]:
-        """All partitions."""
-        adapter = yield from self._adapt()
-        return adapter.partitions((yield from self.get("partitions/")).payload)
-
-    def job_states(self) -> Steps[list[JobState]]:
-        """Id and state of each job that slurmctld remembers; 80 bytes each. An array's tasks share their job's id."""
-        adapter = yield from self._adapt()
-        return (yield from self.stream("jobs/state/", adapter.each_job_state()))
-
-    def job(self, job_id: int) -> Steps[Job]:
-        """One job (of an array its first task, of a heterogeneous job its leader).
-
-        Raises NotFound if slurmctld never had it or has purged it.
-        """
-        tail = f"job/{int(job_id)}"
-        adapter = yield from self._adapt()
-        found = adapter.jobs((yield from self.get(tail)).payload)
-        return _the_one(found, [job.job_id for job in found], int(job_id), adapter.path(tail))
-
-    def jobs(self) -> Steps[list[Job]]:
-        """All jobs in full. Slow and large at scale (8 KB each): prefer `job_states` and `job`."""
-        adapter = yield from self._adapt()
-        return (yield from self.stream("jobs/", adapter.each_job()))
-
-    def cancel(self, job_id: int, *, signal: str | int | None = None, user: str | None = None) -> Steps[None]:
-        """Cancel a job, or send its processes a signal ("USR1", 10). An ended job is no error, an unknown one is."""
-        tail = f"job/{int(job_id)}"
-        path = (yield from self._adapt()).path(tail)
-        who = checked(USER, self.user if user is None else user, "user name")
-        if who not in _ADMINISTRATORS:
-            yield from self._refuse_stranger(job_id, who, path)
-        if signal is not None:
-            tail += f"?signal={checked(SIGNAL, str(signal).upper(), 'signal')}"
-        answer = yield from self.call("DELETE", tail, user=who, repeatable=signal is None)
-        for number, text in _status_errors(answer.payload):
-            if number != answers.ALREADY_DONE:
-                raise answers.refusal(Request("DELETE", path), number, text, safe=False)
-
-    def _refuse_stranger(self, job_id: int, user: str, path: str) -> Steps[None]:
-        """slurmctld (24.11.5, 26.05.5) answers nobody any more once it has refused a DELETE: it must not come to that."""
-        job = yield from self.job(job_id)
-        if job.user_name != user:
-            raise PermissionDenied(f"the job is not {user}'s", method="DELETE", path=path)
-
-    def reconfigure(self) -> Steps[None]:
-        """Have Slurm read its configuration files again. It has not yet done so on all nodes when this returns."""
-        yield from self.call("GET", "reconfigure/", repeatable=True, safe=False)
 
     def request(
         self,
@@ -180,7 +75,7 @@ class Core:
         tail: str,
         *,
         api: Api = "slurm",
-        params: Mapping[str, str | int] | None = None,
+        params: Params | None = None,
         body: Mapping[str, Any] | None = None,
         user: str | None = None,
     ) -> Steps[Answer]:
@@ -189,20 +84,43 @@ class Core:
         `tail` follows the version in the path, `api` precedes it ("slurm" or "slurmdb"). Reads are repeated when that
         may help, nothing else is. Judged like every call: an answer with errors raises.
         """
+        if method not in _METHODS or api not in ("slurm", "slurmdb"):
+            raise InvalidRequest(f"{method!r:.20} {api!r:.20} is no call")
         if not TAIL.fullmatch(tail) or "//" in tail or ".." in tail:
             raise InvalidRequest(f"{tail!r:.80} is not the path of a call")
-        refuse_nul(body)
         safe = method == "GET" and not _CHANGING_GET.fullmatch(tail)
         return (
             yield from self.call(method, tail, api=api, params=params, body=body, user=user, repeatable=safe, safe=safe)
         )
+
+    def acting(self, user: str | None) -> str:
+        """Whom a call is made as. Raises InvalidRequest for what can't be a user's name."""
+        return self.user if user is None else checked(USER, user, "user name")
+
+    def one(self, tail: str, entries: Entries[T], is_it: Callable[[T], bool], wanted: str) -> Steps[T]:
+        """The one entry that was asked for. An answer with other entries only is as good as none: NotFound."""
+        adapter = yield from self.adapt()
+        where = {"method": "GET", "path": adapter.path(tail)}
+        try:
+            answer = yield from self.get(tail)
+        except InvalidRequest as error:
+            # "Failure to query node" comes without a number; for partitions 24.11 says 9000, "Unable to find".
+            if error.number == 0 or _UNKNOWN in error.text:
+                raise NotFound(error.text, **where) from error
+            raise
+        if entries.field not in answer.payload and any(_UNKNOWN in text for text in answer.warnings):
+            raise NotFound("; ".join(answer.warnings), **where)  # 26.05 on partitions
+        found = next(filter(is_it, entries.read_all(answer.payload)), None)
+        if found is None:
+            raise NotFound(f"Slurm answered without {wanted}", **where)
+        return found
 
     def get(self, tail: str) -> Steps[Answer]:
         """A call that changes nothing."""
         return (yield from self.call("GET", tail, repeatable=True, safe=True))
 
     def stream(
-        self, tail: str, entries: Entries[T], *, api: Api = "slurm", params: Mapping[str, str | int] | None = None
+        self, tail: str, entries: Entries[T], *, api: Api = "slurm", params: Params | None = None
     ) -> Steps[list[T]]:
         """A call that answers with a long list: each entry is read while the answer arrives, so memory stays flat."""
         answer = yield from self.call("GET", tail, api=api, params=params, repeatable=True, safe=True, entries=entries)
@@ -214,7 +132,7 @@ class Core:
         tail: str,
         *,
         api: Api = "slurm",
-        params: Mapping[str, str | int] | None = None,
+        params: Params | None = None,
         user: str | None = None,
         body: Mapping[str, Any] | None = None,
         repeatable: bool = False,
@@ -226,9 +144,12 @@ class Core:
 
         `entries`: the answer's payload holds values in place of that list's entries. `retries`: other than usual.
         """
-        who = self.user if user is None else checked(USER, user, "user name")
-        adapter = yield from self._adapt()
-        path = adapter.path(tail, api) + (f"?{urlencode(params)}" if params else "")
+        who = self.acting(user)
+        refuse_nul(body)
+        _refuse_fatal(api, method, tail, body, who)
+        adapter = yield from self.adapt()
+        query = urlencode(params or {}, doseq=True)
+        path = adapter.path(tail, api) + (f"?{query}" if query else "")
         self._refuse_missing(adapter, api, method, tail)
         try:
             answer = yield from self._try(_Call(method, path, who, body, repeatable, safe, entries, retries))
@@ -243,10 +164,13 @@ class Core:
         """slurmrestd would say 404 and nothing else; this says which Slurm has the call."""
         endpoint = endpoints.find(api, method, tail)
         missing = endpoint.missing(adapter.version) if endpoint else ""
+        if not missing and api == "slurmdb" and not adapter.serves_slurmdb:
+            missing = "this slurmrestd serves no calls of slurmdbd (see its option -s)"
         if missing:
             raise Unsupported(missing, method=method, path=adapter.path(tail, api))
 
-    def _adapt(self) -> Steps[Adapter]:
+    def adapt(self) -> Steps[Adapter]:
+        """The adapter of the version in use; asks slurmrestd what it speaks at first need."""
         if self._adapter is None:
             specification = yield from self._try(_Call("GET", _SPECIFICATION, self.user, None, True, True))
             self._adapter = versions.choose(specification.payload.get("paths"))
@@ -318,27 +242,20 @@ def refuse_nul(value: Any, where: str = "") -> None:
             refuse_nul(inner, f"{where}[{index}]")
 
 
-def _the_one(found: list[T], names: list[Any], wanted: Any, path: str) -> T:
-    """The entry that was asked for. An answer with other entries only is as good as none."""
-    if wanted not in names:
-        raise NotFound(f"slurmctld answered without {wanted}", method="GET", path=path)
-    return found[names.index(wanted)]
+def segment(pattern: re.Pattern[str], text: str, what: str) -> str:
+    """`text` as one part of a path. Raises InvalidRequest unless all of it matches."""
+    return quote(checked(pattern, text, what), safe="")
 
 
-def _status_errors(payload: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """The errors that a DELETE hides in `status`, next to an empty `errors`."""
-    for entry in payload.get("status") or []:
-        error = (entry.get("error") if isinstance(entry, dict) else None) or {}
-        number = error.get("code") or 0
-        if isinstance(number, int) and number:
-            yield number, str(error.get("message") or error.get("string") or "an error without a text")
-
-
-def _last_update(payload: Mapping[str, Any]) -> int | None:
-    try:
-        return read_int(payload.get("last_update"))
-    except (KeyError, TypeError, ValueError):
-        return None
+def _refuse_fatal(api: Api, method: str, tail: str, body: Mapping[str, Any] | None, user: str) -> None:
+    """slurmctld (24.11.5, 26.05.5) answers nobody any more once it has refused a kill: it must not come to that."""
+    first = unquote(tail.partition("?")[0]).partition("/")[0]
+    if method != "DELETE" or api != "slurm" or first not in ("job", "jobs") or user in ADMINISTRATORS:
+        return
+    if first == "job" or (body or {}).get("user_name") != user:
+        raise InvalidRequest(
+            f"slurmctld may hang on it for good; use cancel or cancel_jobs, which keep to {user}'s jobs"
+        )
 
 
 def _release(payload: Mapping[str, Any]) -> str:

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from slurmrest.core import USER, Core, checked, refuse_nul
+from slurmrest.calls import Calls
+from slurmrest.core import USER, checked, refuse_nul
 from slurmrest.errors import Ambiguous, InvalidRequest, NotFound, SlurmError
 from slurmrest.messages import Pause, Steps
 from slurmrest.states import JobBase
@@ -64,7 +65,7 @@ class Index:
 class Submitter:
     """Lookups and submissions over one `Core`."""
 
-    def __init__(self, core: Core, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, core: Calls, clock: Callable[[], float] = time.monotonic) -> None:
         self._core = core
         self._clock = clock
         self._index = Index()

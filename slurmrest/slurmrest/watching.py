@@ -19,7 +19,7 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
-from slurmrest.core import Core
+from slurmrest.calls import Calls
 from slurmrest.errors import SlurmError
 from slurmrest.messages import Steps
 from slurmrest.states import JobStates
@@ -107,7 +107,7 @@ def _states(value: Object | None) -> JobStates | None:
 class Seen:
     """What Slurm said last, and how to ask it again."""
 
-    def __init__(self, core: Core, *, jobs: bool, nodes: bool) -> None:
+    def __init__(self, core: Calls, *, jobs: bool, nodes: bool) -> None:
         self._core = core
         self._jobs = _Doubted[JobStates]() if jobs else None
         self._nodes = _Doubted[Node]() if nodes else None

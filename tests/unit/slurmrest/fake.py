@@ -7,6 +7,7 @@ after it.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -93,11 +94,14 @@ class FakeSlurmrestd:
     def _effect(self, request: httpx.Request) -> httpx.Response:
         tail = _tail(request)
         if tail == "openapi/v3":
-            return reply(200, {"paths": {f"/slurm/{version}/ping/": {} for version in self.versions}})
+            pairs = itertools.product(("slurm", "slurmdb"), self.versions)
+            return reply(200, {"paths": {f"/{api}/{version}/ping/": {} for api, version in pairs}})
         if (request.method, tail) == ("POST", "job/submit"):
             return self._submit(request)
         if tail == "jobs/state/":
             return self._ok(jobs=[{"job_id": str(one), "state": job["job_state"]} for one, job in self.jobs.items()])
+        if (request.method, tail) == ("DELETE", "jobs/"):
+            return self._kill(json.loads(request.content))
         if tail == "jobs/":
             return self._ok(jobs=list(self.jobs.values()))
         if tail.startswith("job/"):
@@ -122,6 +126,17 @@ class FakeSlurmrestd:
             code = 0 if job else 2017
             return self._ok(status=[{"error": {"code": code, "message": "Invalid job id specified"}}])
         return self._ok(jobs=[job]) if job else failed(2017, "Invalid job id specified", 404)
+
+    def _kill(self, body: dict[str, Any]) -> httpx.Response:
+        """As slurmctld: an outcome for each job, also for those that the filter `user_name` shuts out."""
+        told = []
+        for name in body["jobs"]:
+            job = self.jobs.get(int(name))
+            wanted = body.get("user_name")
+            shut_out = 2172 if job and wanted not in (None, job["user_name"]) else 0
+            error = {"code": shut_out if job else 2017, "message": "Cannot signal job" if job else "Invalid job id"}
+            told.append({"step_id": name, "job_id": {"set": job is not None, "number": int(name)}, "error": error})
+        return self._ok(status=told)
 
     def _ok(self, **payload: Any) -> httpx.Response:
         meta = {"slurm": {"release": "24.11.5"}}

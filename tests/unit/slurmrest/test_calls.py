@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -204,6 +206,22 @@ async def test_no_error_shows_the_token() -> None:
         lambda slurm: slurm.cancel(1, signal="9&user_id=0"),
         lambda slurm: slurm.cancel(1, user="root\r\nX-Evil: 1"),
         lambda slurm: slurm.find("key with spaces"),
+        lambda slurm: slurm.cancel("1/../2"),
+        lambda slurm: slurm.cancel(1, flags=["A&B"]),
+        lambda slurm: slurm.cancel_jobs(["1,2"]),
+        lambda slurm: slurm.cancel_jobs(),
+        lambda slurm: slurm.cancel_jobs(filters={"user_name": ""}),
+        lambda slurm: slurm.cancel_jobs(filters={"nonsense": "x"}),
+        lambda slurm: slurm.job_states(["1&x"]),
+        lambda slurm: slurm.job_parts("1_[2]/x"),
+        lambda slurm: slurm.update_job(1, {}),
+        lambda slurm: slurm.update_job(1, {"comment": "a\0b"}),
+        lambda slurm: slurm.update_nodes(["n1,n2"], reason="x"),
+        lambda slurm: slurm.update_nodes([], reason="x"),
+        lambda slurm: slurm.delete_node("a b"),
+        lambda slurm: slurm.partition("a/b"),
+        lambda slurm: slurm.reservation("a?b"),
+        lambda slurm: slurm.request("GET\r\nX: y", "ping/"),
     ],
 )
 def test_hostile_arguments_never_leave_the_process(call: Callable[[Slurm], object]) -> None:
@@ -253,15 +271,49 @@ async def test_cancelling_an_ended_job_is_no_error() -> None:
 
 
 async def test_nobody_cancels_a_strangers_job() -> None:
-    """Found out before slurmctld is asked: it hangs for good (24.11.5, 26.05.5) once it has refused such a request."""
+    """slurmctld (24.11.5, 26.05.5) hangs for good once it has refused that: it is asked with a filter instead."""
     slurmrestd = FakeSlurmrestd()
     slurmrestd.add(1, "alice", "")
     async with slurmrestd.client() as slurm:
-        with pytest.raises(PermissionDenied):
+        with pytest.raises(PermissionDenied, match="not bob's"):
             await slurm.cancel(1, user="bob")
-        assert not slurmrestd.calls("DELETE", "job/1")
         await slurm.cancel(1, user="alice")
-    assert slurmrestd.calls("DELETE", "job/1")[0].headers["X-SLURM-USER-NAME"] == "alice"
+        await slurm.cancel(1, user="root")
+    sent = [(one.headers["X-SLURM-USER-NAME"], one.content) for one in slurmrestd.calls("DELETE", "jobs/")]
+    assert [(user, json.loads(body)["user_name"]) for user, body in sent] == [("bob", "bob"), ("alice", "alice")]
+    assert len(slurmrestd.calls("DELETE", "job/1")) == 1
+
+
+@pytest.mark.parametrize(
+    ("tail", "body"),
+    [
+        ("job/1", None),
+        ("job/1?signal=9", None),
+        ("%6aob/1", None),
+        ("jobs/", {"jobs": ["1"]}),
+        ("jobs/", {"jobs": ["1"], "user_name": "alice"}),
+        ("jobs/", None),
+    ],
+)
+async def test_no_raw_call_makes_slurmctld_refuse_a_kill_either(tail: str, body: dict[str, Any] | None) -> None:
+    """It would be the last thing that slurmctld says."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(InvalidRequest):
+            await slurm.request("DELETE", tail, body=body, user="bob")
+    assert not slurmrestd.requests
+
+
+async def test_the_outcome_of_each_job_of_a_list_is_told() -> None:
+    """An ended or unknown one doesn't hide what became of the others."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.add(1, "alice", "")
+    slurmrestd.add(2, "bob", "")
+    async with slurmrestd.client(user="alice") as slurm:
+        told = await slurm.cancel_jobs([1, "2", 9])
+        with pytest.raises(PermissionDenied):
+            await slurm.cancel_jobs(filters={"user_name": "bob"})
+    assert [(one.job_id, one.number, one.ok) for one in told] == [(1, 0, True), (2, 2172, False), (None, 2017, False)]
 
 
 async def test_an_answer_that_drips_for_ever_ends_at_the_deadline() -> None:

@@ -60,9 +60,10 @@ def connect(
     PyslurmError when it isn't clear where to connect to, or as whom.
     """
     if client is None:
+        address = _url(url)
         given = token is not None or token_file is not None or key_file is not None
         tokens, owner = _tokens(token, token_file, key_file) if given else _tokens_of_environment()
-        client = _make(_url(url), tokens, user or os.environ.get(USER) or owner or _process_user(), version, timeouts)
+        client = _make(address, tokens, user or os.environ.get(USER) or owner or _process_user(), version, timeouts)
     _exchange(client)
     return client
 

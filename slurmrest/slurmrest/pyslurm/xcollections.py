@@ -351,14 +351,14 @@ def multi_reload(cur: C, frozen: bool = True) -> C:
     return cur
 
 
-def dict_recursive(collection: Mapping[Any, Any], recursive: bool = True) -> dict[Any, Any]:
+def dict_recursive(collection: Mapping[Any, Any] | MultiClusterMap[Any, Any], recursive: bool = True) -> dict[Any, Any]:
     """A dict of the items as dicts."""
     return {key: plain(item, recursive) for key, item in collection.items()}
 
 
 def to_json(collection: Mapping[Any, Any] | MultiClusterMap[Any, Any]) -> str:
     """A collection, or a dict of items, as JSON."""
-    return json.dumps(dict_recursive(cast("Mapping[Any, Any]", collection)))
+    return json.dumps(dict_recursive(collection))
 
 
 def multi_dict_recursive(collection: MultiClusterMap[Any, Any], recursive: bool = True) -> dict[str, dict[Any, Any]]:

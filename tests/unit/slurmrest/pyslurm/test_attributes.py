@@ -18,8 +18,8 @@ class Thing(Record):
 
     name = setting("name", read=forms.text, write=forms.to_word)
     size = setting("sizes.big", "size", read=forms.limit, write=forms.to_number)
-    fast = setting("flags", read=lambda raw: "FAST" in forms.texts(raw), write=lambda value: ["FAST"] if value else [])
-    red = setting("flags", read=lambda raw: "RED" in forms.texts(raw), write=lambda value: ["RED"] if value else [])
+    fast = setting("flags", read=forms.texts, write=forms.to_texts)
+    red = setting("flags", read=forms.texts, write=forms.to_texts)
     memo = setting("note", read=forms.text, write=forms.to_text, why="it is kept")
     owner = missing(forms.text, "nobody knows")
     place = field("place", read=forms.text, since="v0.0.43")
@@ -46,7 +46,7 @@ def test_set_value_reads_back_and_is_sent_at_its_place() -> None:
 
 def test_flags_of_one_list_are_sent_together() -> None:
     """Several attributes may be words of one list."""
-    assert Thing(fast=True, red=True)._body() == {"flags": ["FAST", "RED"]}
+    assert Thing(fast="FAST", red="RED")._body() == {"flags": ["FAST", "RED"]}
 
 
 def test_none_takes_a_change_back() -> None:

@@ -42,7 +42,7 @@ def test_plain_key_is_of_the_local_cluster() -> None:
     """Another cluster's item needs its cluster."""
     nodes = two_clusters()
     assert nodes["a"].name == "a"
-    assert nodes["far", "c"] is nodes["far"]["c"]
+    assert nodes["far", "c"] is nodes["far"]["c"]  # type: ignore[index]
     assert "c" not in nodes
     assert ("far", "c") in nodes
     with pytest.raises(KeyError):

@@ -49,7 +49,7 @@ def judge(request: Request, response: Response, *, safe: bool) -> Answer:
     """The success in `response`, or the error it stands for. `safe`: the request changes nothing."""
     if response.status == 401:
         raise Authentication("slurmrestd does not take the token", method=request.method, path=request.path)
-    if response.status == 304:
+    if response.status == 304 and (not safe or "update_time=" in request.path):
         return Answer({})  # nothing to change, or nothing has changed since `update_time`
     payload = _object(response.body) if response.payload is None else response.payload
     if payload is None:
@@ -109,7 +109,15 @@ def _from_errors(request: Request, errors: list[Any], *, safe: bool) -> SlurmErr
     first = next((entry for entry in entries if _number(entry)), entries[0] if entries else {})
     texts = [str(first.get(part) or "") for part in ("error", "description")]
     text = "; ".join(part for part in texts if part and part != "No error") or "an error without a text"
-    return refusal(request, _number(first), text, safe=safe)
+    return refusal(request, _number(first), _without_token(request, text), safe=safe)
+
+
+def _without_token(request: Request, text: str) -> str:
+    """What came back may be an echo of what was sent: proxies do that, to help."""
+    for name, value in request.headers.items():
+        if name.upper() == "X-SLURM-USER-TOKEN" and value:
+            text = text.replace(value, "...")
+    return text
 
 
 def _number(entry: Mapping[str, Any]) -> int:
@@ -136,8 +144,8 @@ def _without_json(request: Request, response: Response, *, safe: bool) -> SlurmE
         if not safe:
             return Ambiguous(text, **where)
         return (Unavailable if response.status >= 500 else ProtocolError)(text, **where)
-    text = f"status {response.status}: {response.body[:200].decode('ascii', 'replace')}"
-    return InvalidRequest(text, method=request.method, path=request.path)
+    text = _without_token(request, response.body.decode("ascii", "replace"))
+    return InvalidRequest(f"status {response.status}: {text[:200]}", method=request.method, path=request.path)
 
 
 def _warning(entry: Any) -> str:

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+import httpcore
 import httpx
 
 from slurmrest.messages import Lost, Request, Response
 from slurmrest.streams import Malformed, Splitter
 from slurmrest.timeouts import Timeouts
 
+if TYPE_CHECKING:
+    import ssl
+
 AsyncBase = httpx.AsyncBaseTransport
 SyncBase = httpx.BaseTransport
 
+_SLICE: Final = 1 << 16
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
@@ -58,34 +64,113 @@ class AsyncTransport:
 
 
 class SyncTransport:
-    """For `Slurm`. Its deadline is looked at between the pieces of an answer, each of which takes `read` at most."""
+    """For `Slurm`, and any number of threads."""
 
     def __init__(self, url: str, timeouts: Timeouts, transport: SyncBase | None = None) -> None:
         base, socket = _split(url)
         self._timeouts = timeouts
-        inner = transport or httpx.HTTPTransport(uds=socket, limits=_limits(timeouts))
+        self._deadlines = _Deadlines()
+        inner = transport or _bounded(httpx.HTTPTransport(uds=socket, limits=_limits(timeouts)), self._deadlines)
         self._client = httpx.Client(transport=inner, base_url=base, **_options(timeouts))
 
     def send(self, request: Request) -> Response | Lost:
         """One request, one outcome."""
+        self._deadlines.begin(self._timeouts.total)
         try:
-            return self._exchange(request, time.monotonic() + self._timeouts.total)
+            return self._exchange(request)
         except httpx.HTTPError as error:
             return _lost(error)
 
-    def _exchange(self, request: Request, deadline: float) -> Response | Lost:
+    def _exchange(self, request: Request) -> Response | Lost:
         with self._client.stream(request.method, request.path, **_content(request)) as answer:
             intake = _Intake(request, answer.status_code, self._timeouts)
             for chunk in answer.iter_bytes():
                 if not intake.take(chunk):
                     break
-                if time.monotonic() > deadline:
-                    return Lost(True, f"no complete answer within {self._timeouts.total:g} s")
         return intake.outcome()
 
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
+
+
+class _Deadlines(threading.local):
+    """When the request of this thread must have ended. httpx knows only how long a single read may take."""
+
+    total = 0.0
+    end = float("inf")
+
+    def begin(self, total: float) -> None:
+        """A request begins, and ends within so many seconds."""
+        self.total, self.end = total, time.monotonic() + total
+
+    def left(self, timeout: float | None) -> float:
+        """How long the next wait may take. Raises ReadTimeout when there is nothing left."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise httpcore.ReadTimeout(f"no complete answer within {self.total:g} s")
+        return left if timeout is None else min(timeout, left)
+
+
+def _bounded(transport: httpx.HTTPTransport, deadlines: _Deadlines) -> httpx.HTTPTransport:
+    """The transport with an end to each request, even if the other side sends a byte of its headers per second.
+
+    httpcore takes a network backend; httpx has no argument that hands one on.
+    """
+    transport._pool._network_backend = _Network(transport._pool._network_backend, deadlines)
+    return transport
+
+
+class _Network(httpcore.NetworkBackend):
+    """Makes the streams of `_bounded`."""
+
+    def __init__(self, inner: httpcore.NetworkBackend, deadlines: _Deadlines) -> None:
+        self._inner = inner
+        self._deadlines = deadlines
+
+    def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+        """Waits for `Timeouts.connect`."""
+        return _Stream(self._inner.connect_tcp(*args, **kwargs), self._deadlines)
+
+    def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+        """Waits for `Timeouts.connect`."""
+        return _Stream(self._inner.connect_unix_socket(*args, **kwargs), self._deadlines)
+
+    def sleep(self, seconds: float) -> None:
+        """Between httpcore's own retries, of which there are none here."""
+        self._inner.sleep(seconds)
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose every wait ends with the request."""
+
+    def __init__(self, inner: httpcore.NetworkStream, deadlines: _Deadlines) -> None:
+        self._inner = inner
+        self._deadlines = deadlines
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """What has arrived."""
+        return self._inner.read(max_bytes, self._deadlines.left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """In slices: the inner stream waits anew for each part that the other side takes."""
+        for start in range(0, len(buffer), _SLICE):
+            self._inner.write(buffer[start : start + _SLICE], self._deadlines.left(timeout))
+
+    def close(self) -> None:
+        """At once."""
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        """The same stream, encrypted."""
+        inner = self._inner.start_tls(ssl_context, server_hostname, self._deadlines.left(timeout))
+        return _Stream(inner, self._deadlines)
+
+    def get_extra_info(self, info: str) -> Any:
+        """What httpcore asks about the socket."""
+        return self._inner.get_extra_info(info)
 
 
 class _Intake:

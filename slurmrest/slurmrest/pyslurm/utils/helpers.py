@@ -10,7 +10,7 @@ import grp
 import pwd
 import re
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
 from slurmrest import hostlists
@@ -19,6 +19,7 @@ from slurmrest.pyslurm.constants import UNLIMITED
 _SUFFIXES: Final = "KMGTPEZ"
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPEZ]?)(?:I?B)?", re.IGNORECASE)
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?(?:%\d+)?")
+_EXACT: Final = Context(prec=100)
 _MOST: Final = 1_000_000
 """The most numbers that one range may stand for."""
 
@@ -103,13 +104,10 @@ def humanize(num: int | str | None, decimals: int = 1) -> str | None:
     """
     if num is None or isinstance(num, str):
         return num
-    value, suffixes = Decimal(num), iter(_SUFFIXES[1:])
-    suffix = next(suffixes)
-    for larger in suffixes:
-        if abs(value) < 1024:
-            break
-        value, suffix = value / 1024, larger
-    return f"{value:.{decimals}f}{suffix}"
+    power = 0
+    while abs(num) >= 1024 ** (power + 1) and power < len(_SUFFIXES) - 2:
+        power += 1
+    return f"{_EXACT.divide(num, 1024**power):.{decimals}f}{_SUFFIXES[power + 1]}"
 
 
 def dehumanize(humanized_str: str | int | float, target: str = "M", decimals: int = 0) -> int | float:
@@ -124,10 +122,10 @@ def dehumanize(humanized_str: str | int | float, target: str = "M", decimals: in
     if not found or target.upper() not in tuple(_SUFFIXES):
         raise ValueError(f"{humanized_str!r:.80} is not a size")
     power = _SUFFIXES.index((found[2] or "M").upper()) - _SUFFIXES.index(target.upper())
-    value = Decimal(found[1]) * Decimal(1024) ** power
+    value = _EXACT.multiply(Decimal(found[1]), _EXACT.power(1024, power))
     if decimals:
         return round(float(value), decimals)
-    return int(value.to_integral_value("ROUND_CEILING"))
+    return int(value.to_integral_value(ROUND_CEILING))
 
 
 def memory_to_mib(value: int | str | None) -> int | str | None:

@@ -8,6 +8,7 @@ what it should be.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ Limit: TypeAlias = int | str | None
 """A number, UNLIMITED, or None for not set."""
 Texts: TypeAlias = Iterable[str] | str
 """A list of words, or text with commas."""
+_HOSTS = re.compile(r"[A-Za-z0-9_.-]+(?:\[[0-9,-]+\][A-Za-z0-9_.-]*)*")
 _NONE = frozenset({"", "(null)", "N/A", "n/a", "None"})
 
 
@@ -167,6 +169,15 @@ def to_texts(value: Texts) -> list[str]:
     """A list of words."""
     parts = split(value) if isinstance(value, str) else list(value)
     return [to_word(part.strip() if isinstance(part, str) else part) for part in parts]
+
+
+def to_hosts(value: Texts) -> list[str]:
+    """A list of host names and ranges ("n[0-3,7]")."""
+    parts = [part.strip() for part in (split(value) if isinstance(value, str) else map(to_text, value))]
+    for part in parts:
+        if not _HOSTS.fullmatch(part):
+            raise ValueError(f"{part!r:.80} is not a host name or a range of them")
+    return parts
 
 
 def to_joined(value: Texts) -> str:

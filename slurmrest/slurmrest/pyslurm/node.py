@@ -13,9 +13,9 @@ from slurmrest.core import NODE_NAME, STATE_WORD, checked
 from slurmrest.pyslurm import _forms as forms
 from slurmrest.pyslurm._fields import Record, computed, field, setting
 from slurmrest.pyslurm._session import api_version, named, request, slurm_errors
-from slurmrest.pyslurm.error import ESLURM_INVALID_NODE_NAME, PyslurmError, RPCError
+from slurmrest.pyslurm.error import ESLURM_INVALID_NODE_NAME, PyslurmError
 from slurmrest.pyslurm.utils.helpers import nodelist_from_range_str
-from slurmrest.pyslurm.xcollections import MultiClusterMap, entries, multi_reload, sum_property
+from slurmrest.pyslurm.xcollections import MultiClusterMap, entries, multi_reload, sum_property, the_one
 
 _CONF: Final = {
     "address": "NodeAddr",
@@ -154,11 +154,8 @@ class Node(Record):
     @classmethod
     def load(cls, name: str) -> Self:
         """The node as slurmctld has it. Raises RPCError: of number 2018 if there is none of this name."""
-        answer = request("GET", _path(name), not_found=ESLURM_INVALID_NODE_NAME)
-        for node in entries(cls, answer.payload, "nodes", api_version()):
-            if node.name == name:
-                return node
-        raise RPCError(ESLURM_INVALID_NODE_NAME, f"slurmctld answered without node {name}")
+        payload = request("GET", _path(name), not_found=ESLURM_INVALID_NODE_NAME).payload
+        return the_one(cls, payload, "nodes", name, api_version(), ESLURM_INVALID_NODE_NAME)
 
     def create(self, state: str = "future") -> Self:
         """Make this node, in state "future" or "cloud"; gives it back. Needs API v0.0.44 and room in MaxNodeCount."""

@@ -15,7 +15,7 @@ from slurmrest.pyslurm._fields import Record, Setting, field, setting
 from slurmrest.pyslurm._session import api_version, named, request
 from slurmrest.pyslurm.error import ESLURM_INVALID_PARTITION_NAME, SLURM_ERROR, PyslurmError, RPCError
 from slurmrest.pyslurm.node import read_cpu_binding
-from slurmrest.pyslurm.xcollections import MultiClusterMap, entries, multi_reload, sum_property
+from slurmrest.pyslurm.xcollections import MultiClusterMap, entries, multi_reload, sum_property, the_one
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,252}")
 """slurmctld takes anything, line ends too; slurm.conf does not, and such a partition would be gone at its next start."""
@@ -52,6 +52,10 @@ def _write_binding(value: str) -> list[str]:
         raise ValueError(f"{value!r:.80} is none of threads, cores, sockets, ldoms, none, off")
     short = {"nones": "CPU_BIND_NONE", "offs": "CPU_BIND_OFF"}
     return [short.get(word, f"CPU_BIND_TO_{word.upper()}") for word in words]
+
+
+def _write_hosts(value: forms.Texts) -> str:
+    return ",".join(forms.to_hosts(value))
 
 
 def _write_states(*allowed: str) -> Callable[[str], list[str]]:
@@ -101,7 +105,7 @@ class Partition(Record):
     __slots__ = ()
 
     name = setting("name", read=forms.text, write=forms.to_line)
-    allowed_submit_nodes = setting("nodes.allowed_allocation", read=_all_or, write=forms.to_joined)
+    allowed_submit_nodes = setting("nodes.allowed_allocation", read=_all_or, write=_write_hosts)
     allowed_accounts = setting("accounts.allowed", read=_all_or, write=forms.to_joined)
     allowed_groups = setting("groups.allowed", read=_all_or, write=forms.to_joined)
     allowed_qos = setting("qos.allowed", read=_all_or, write=forms.to_joined)
@@ -135,7 +139,7 @@ class Partition(Record):
         "partition.oversubscribe", "maximums.oversubscribe", read=_oversubscribe, write=_write_oversubscribe
     )
     """ "EXCLUSIVE", "NO", "YES:4" or "FORCE:4"."""
-    nodes = setting("nodes.configured", read=forms.text, write=forms.to_joined)
+    nodes = setting("nodes.configured", read=forms.text, write=_write_hosts)
     nodesets = setting("node_sets", read=forms.texts, write=forms.to_joined)
     over_time_limit = setting("maximums.over_time_limit", read=forms.limit, write=forms.to_minutes)
     preempt_mode = setting(
@@ -179,13 +183,8 @@ class Partition(Record):
     @classmethod
     def load(cls, name: str) -> Self:
         """The partition as slurmctld has it. Raises RPCError: of number 2000 if there is none of this name."""
-        answer = request("GET", _path(name), not_found=ESLURM_INVALID_PARTITION_NAME)
-        # Of one that isn't there, Slurm answers without any list.
-        found = entries(cls, answer.payload, "partitions", api_version()) if "partitions" in answer.payload else []
-        for partition in found:
-            if partition.name == name:
-                return partition
-        raise RPCError(ESLURM_INVALID_PARTITION_NAME, f"there is no partition {name}")
+        payload = request("GET", _path(name), not_found=ESLURM_INVALID_PARTITION_NAME).payload
+        return the_one(cls, payload, "partitions", name, api_version(), ESLURM_INVALID_PARTITION_NAME)
 
     def create(self) -> Self:
         """Make this partition; gives it back. Needs API v0.0.45. Raises RPCError, also for one that exists."""

@@ -17,7 +17,7 @@ from slurmrest.pyslurm._session import api_version, named, request
 from slurmrest.pyslurm.constants import UNLIMITED
 from slurmrest.pyslurm.enums import SlurmEnum, SlurmFlag
 from slurmrest.pyslurm.error import ESLURM_RESERVATION_INVALID, PyslurmError, RPCError
-from slurmrest.pyslurm.xcollections import MultiClusterMap, entries, multi_reload
+from slurmrest.pyslurm.xcollections import MultiClusterMap, entries, multi_reload, the_one
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,252}")
 _YEAR: Final = 365 * 24 * 60
@@ -171,7 +171,7 @@ class Reservation(Record):
     max_start_delay = setting("max_start_delay", read=forms.integer, write=forms.to_seconds)
     name = setting("name", read=forms.text, write=forms.to_line)
     node_count = setting("node_count", read=forms.count, write=forms.to_number)
-    nodes = setting("node_list", read=forms.address, write=forms.to_texts)
+    nodes = setting("node_list", read=forms.address, write=forms.to_hosts)
     partition = setting("partition", read=forms.text, write=forms.to_word)
     purge_time = setting("purge_completed.time", read=forms.integer, write=forms.to_seconds)
     """Once it has been idle for so long, it is deleted (with the flag PURGE, which goes along when this is set)."""
@@ -204,11 +204,8 @@ class Reservation(Record):
     @classmethod
     def load(cls, name: str) -> Self:
         """The reservation as slurmctld has it. Raises RPCError: of number 2053 if there is none of this name."""
-        answer = request("GET", _path(name), not_found=ESLURM_RESERVATION_INVALID)
-        for reservation in entries(cls, answer.payload, "reservations", api_version()):
-            if reservation.name == name:
-                return reservation
-        raise RPCError(ESLURM_RESERVATION_INVALID, f"there is no reservation {name}")
+        payload = request("GET", _path(name), not_found=ESLURM_RESERVATION_INVALID).payload
+        return the_one(cls, payload, "reservations", name, api_version(), ESLURM_RESERVATION_INVALID)
 
     def create(self) -> Self:
         """Make this reservation; gives it back. Needs API v0.0.43 and a name. Raises RPCError, also for one that exists."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, overlo
 
 from slurmrest.pyslurm._fields import Record, plain
 from slurmrest.pyslurm._session import local_cluster
-from slurmrest.pyslurm.error import PyslurmError
+from slurmrest.pyslurm.error import PyslurmError, RPCError
 
 K = TypeVar("K", bound="str | int")
 V = TypeVar("V")
@@ -379,3 +379,14 @@ def entries(kind: type[R], payload: Mapping[str, Any], field: str, version: str)
     if not isinstance(found, list):
         raise PyslurmError(f"the answer holds no list of {field}")
     return [kind._of(raw, version) for raw in found]
+
+
+def the_one(kind: type[R], payload: Mapping[str, Any], field: str, name: str, version: str, not_found: int) -> R:
+    """The object of this name in an answer about it. Raises RPCError of number `not_found` if it isn't there.
+
+    Of what isn't there, some versions answer without any list, and without an error.
+    """
+    for one in entries(kind, {field: [], **payload}, field, version):
+        if one._raw.get("name") == name:
+            return one
+    raise RPCError(not_found, f"slurmctld answered without {kind.__name__.lower()} {name}")

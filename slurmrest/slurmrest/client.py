@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from slurmrest.binding import AsyncFace, SyncFace, as_async, as_sync
 from slurmrest.calls import Calls
-from slurmrest.submission import Submitter
+from slurmrest.sharing import AsyncShared, SyncShared
+from slurmrest.submission import Description, Submitter, checked_key, described
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
 from slurmrest.values import Job, Submission
@@ -48,6 +49,7 @@ class AsyncSlurm(AsyncFace[Calls]):
         timeouts = timeouts or Timeouts()
         super().__init__(Calls(tokens, user, version, timeouts), AsyncTransport(url, timeouts, transport))
         self._submitter = Submitter(self._core)
+        self._learned = AsyncShared(lambda: self._run(self._submitter.learn()))
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._watches: WeakSet[AsyncWatch] = WeakSet()
 
@@ -63,6 +65,7 @@ class AsyncSlurm(AsyncFace[Calls]):
         """End all watches, close all connections."""
         for watch in list(self._watches):
             await watch.close()
+        await self._learned.close()
         await self._transport.close()
 
     ping = as_async(Calls.ping)
@@ -115,17 +118,26 @@ class AsyncSlurm(AsyncFace[Calls]):
         self._watches.add(watch)
         return watch
 
-    async def submit(self, job: Mapping[str, Any], script: str, *, key: str, user: str) -> Submission:
-        """Submit `script` with the job description `job` (the API's fields, no comment) as `user`, once per key.
+    async def submit(
+        self, job: Description, script: str, *, key: str | None = None, user: str | None = None
+    ) -> Submission:
+        """Submit `script` with the job description `job` (the API's fields; several make a heterogeneous job) as `user`.
 
-        Raises InvalidRequest when Slurm refuses it, Ambiguous when it isn't known whether a job was made: submit again
-        with the same key later on.
+        With a `key`, once per key: the job carries it in its comment, and is looked for before anything is sent. Raises
+        InvalidRequest when Slurm refuses the job, Ambiguous when it isn't known whether one was made: submit again with
+        the same key later on. Without a key one request is sent, and never a second one.
         """
+        body, who = described(job, script, key), self._core.acting(user)
+        if key is None:
+            return await self._run(self._submitter.post(body, who))
         async with self._lock(key):
-            return await self._run(self._submitter.submit(job, script, key, user))
+            await self._learned()
+            return await self._run(self._submitter.submit(body, key, who))
 
     async def find(self, key: str, *, user: str | None = None) -> Job | None:
         """The job submitted under this key (by this user, if given), in whatever state, or None."""
+        checked_key(key)
+        await self._learned()
         return await self._run(self._submitter.find(key, user))
 
     @asynccontextmanager
@@ -159,7 +171,9 @@ class Slurm(SyncFace[Calls]):
         timeouts = timeouts or Timeouts()
         super().__init__(Calls(tokens, user, version, timeouts), SyncTransport(url, timeouts, transport))
         self._submitter = Submitter(self._core)
-        self._lock = threading.Lock()
+        self._learned = SyncShared(lambda: self._run(self._submitter.learn()))
+        self._guard = threading.Lock()
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
         self._watches: WeakSet[Watch] = WeakSet()
 
     def __enter__(self) -> Self:
@@ -222,12 +236,31 @@ class Slurm(SyncFace[Calls]):
         self._watches.add(watch)
         return watch
 
-    def submit(self, job: Mapping[str, Any], script: str, *, key: str, user: str) -> Submission:
+    def submit(self, job: Description, script: str, *, key: str | None = None, user: str | None = None) -> Submission:
         """As `AsyncSlurm.submit`."""
-        with self._lock:
-            return self._run(self._submitter.submit(job, script, key, user))
+        body, who = described(job, script, key), self._core.acting(user)
+        if key is None:
+            return self._run(self._submitter.post(body, who))
+        with self._lock(key):
+            self._learned()
+            return self._run(self._submitter.submit(body, key, who))
 
     def find(self, key: str, *, user: str | None = None) -> Job | None:
         """As `AsyncSlurm.find`."""
-        with self._lock:
-            return self._run(self._submitter.find(key, user))
+        checked_key(key)
+        self._learned()
+        return self._run(self._submitter.find(key, user))
+
+    @contextmanager
+    def _lock(self, key: str) -> Iterator[None]:
+        with self._guard:
+            lock, waiting = self._locks.get(key, (threading.Lock(), 0))
+            self._locks[key] = (lock, waiting + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._guard:
+                lock, waiting = self._locks.pop(key)
+                if waiting > 1:
+                    self._locks[key] = (lock, waiting - 1)

@@ -1,26 +1,30 @@
 """Submits each job once, whatever is lost on the way: a key in the job's comment, looked for before every request.
 
-Both clients run `Submitter.submit` and `Submitter.find` under a lock per key. What always holds: as long as slurmctld
-remembers a job (MinJobAge after its end), a second `submit` of its key finds it, in whatever state, in this process or
-another. A job counts only if it belongs to the user who submits: comments are free text, anybody may write another
-one's key. After a lost answer the key isn't sent again for `Timeouts.settle` seconds, since the first request may still
-be on its way to slurmctld.
+Both clients run `Submitter.learn`, once for all who wait, and then `submit` under a lock per key, or `find`. What always
+holds: as long as slurmctld remembers a job (MinJobAge after its end), a second `submit` of its key finds it, in whatever
+state, in this process or another. A job counts only if it belongs to the user who submits: comments are free text,
+anybody may write another one's key. After a lost answer the key isn't sent again for `Timeouts.settle` seconds, since the
+first request may still be on its way to slurmctld.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from slurmrest.calls import Calls
-from slurmrest.core import USER, checked, refuse_nul
+from slurmrest.core import checked, refuse_nul
 from slurmrest.errors import Ambiguous, InvalidRequest, NotFound, SlurmError
+from slurmrest.job_calls import made_job
 from slurmrest.messages import Pause, Steps
 from slurmrest.states import JobBase
 from slurmrest.values import Job, Submission
 
+Description: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A job as the API describes it; several make a heterogeneous job of so many parts, the first one its leader."""
 PREFIX: Final = "kubeslurm:"
 KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,199}")
 _ONE_BY_ONE: Final = 32
@@ -28,38 +32,55 @@ _ONE_BY_ONE: Final = 32
 
 
 class Index:
-    """Job ids already read, and the key of each (or None): what makes the second look cheap."""
+    """Job ids already read, with the key (or None) and the time of submission of each: makes the second look cheap.
+
+    Threads may share it.
+    """
 
     def __init__(self) -> None:
-        self._keys: dict[int, str | None] = {}
+        self._lock = threading.Lock()
+        self._read: dict[int, tuple[str | None, int | None]] = {}
         self._ids: dict[str, set[int]] = {}
 
-    def unread(self, ids: Iterable[int]) -> list[int]:
-        """Those of `ids` not read yet, in order. Ids that slurmctld has forgotten are forgotten here too."""
-        current = set(ids)
-        for job_id in self._keys.keys() - current:
-            self.forget(job_id)
-        return sorted(current - self._keys.keys())
+    def known(self) -> frozenset[int]:
+        """The ids that were read."""
+        with self._lock:
+            return frozenset(self._read)
 
-    def learn(self, job_id: int, comment: str) -> None:
+    def learn(self, job_id: int, comment: str, submitted: int | None = None) -> None:
         """Remember what a job's comment says."""
-        self.forget(job_id)
         key = comment.removeprefix(PREFIX) if comment.startswith(PREFIX) else None
-        self._keys[job_id] = key
-        if key is not None:
-            self._ids.setdefault(key, set()).add(job_id)
+        with self._lock:
+            self._forget(job_id)
+            self._read[job_id] = key, submitted
+            if key is not None:
+                self._ids.setdefault(key, set()).add(job_id)
 
-    def forget(self, job_id: int) -> None:
-        """As if it had never been read."""
-        key = self._keys.pop(job_id, None)
+    def forget(self, job_ids: Iterable[int]) -> None:
+        """As if they had never been read."""
+        with self._lock:
+            for job_id in job_ids:
+                self._forget(job_id)
+
+    def _forget(self, job_id: int) -> None:
+        key, _ = self._read.pop(job_id, (None, None))
         if key is not None:
             self._ids[key].discard(job_id)
             if not self._ids[key]:
                 del self._ids[key]
 
+    def is_another(self, job: Job) -> bool:
+        """Has this job the id of one that was read, without being that one?"""
+        with self._lock:
+            key, submitted = self._read.get(job.job_id, (None, job.submit_time))
+        if submitted is None:  # ours, and so far only its id is known
+            return job.comment != PREFIX + (key or "")
+        return submitted != job.submit_time
+
     def ids(self, key: str) -> list[int]:
         """The jobs under a key, oldest first."""
-        return sorted(self._ids.get(key, ()))
+        with self._lock:
+            return sorted(self._ids.get(key, ()))
 
 
 class Submitter:
@@ -72,25 +93,25 @@ class Submitter:
         self._unsettled: dict[str, float] = {}
 
     def find(self, key: str, user: str | None = None) -> Steps[Job | None]:
-        """The oldest job under this key (of this user, if given), or None. What Slurm refused is no job."""
-        checked(KEY, key, "submission key")
-        yield from self._learn()
+        """The oldest job under this key (of this user, if given) of those that `learn` has read, or None.
+
+        What Slurm refused is no job.
+        """
         for job_id in self._index.ids(key):
             try:
                 job = yield from self._core.job(job_id)
             except NotFound:
-                self._index.forget(job_id)
+                self._index.forget([job_id])
                 continue
-            self._index.learn(job_id, job.comment)
+            self._index.learn(job_id, job.comment, job.submit_time)
             # slurmctld shows no name for a user it can't resolve just now.
             owned = user is None or job.user_name in (user, "")
             if job.comment == PREFIX + key and owned and not _was_refused(job):
                 return job
         return None
 
-    def submit(self, job: Mapping[str, Any], script: str, key: str, user: str) -> Steps[Submission]:
-        """Submit, or find what is there already. Raises Ambiguous if the answer was lost and no job shows up."""
-        body = _body(job, script, key, user)
+    def submit(self, body: Mapping[str, Any], key: str, user: str) -> Steps[Submission]:
+        """Send `body`, or find what is there already. Raises Ambiguous if the answer was lost and no job shows up."""
         found = yield from self.find(key, user)
         if found is not None:
             self._unsettled.pop(key, None)
@@ -99,7 +120,7 @@ class Submitter:
         # Before the request, not after its failure: the caller may be cancelled in the middle of it.
         self._unsettled[key] = self._clock() + self._core.timeouts.settle
         try:
-            submission = yield from self._post(body, user)
+            submission = yield from self.post(body, user)
         except Ambiguous as error:
             self._unsettled[key] = self._clock() + self._core.timeouts.settle
             submission = yield from self._look(key, user, error)
@@ -110,14 +131,10 @@ class Submitter:
         self._index.learn(submission.job_id, PREFIX + key)
         return submission
 
-    def _post(self, body: Mapping[str, Any], user: str) -> Steps[Submission]:
+    def post(self, body: Mapping[str, Any], user: str | None) -> Steps[Submission]:
+        """One request, and never a second one. Raises Ambiguous when its answer is lost."""
         answer = yield from self._core.call("POST", "job/submit", user=user, body=body)
-        job_id = answer.payload.get("job_id")
-        if not isinstance(job_id, int) or job_id <= 0:
-            # What Slurm can't read (a text for a number) it drops with a warning, and then the job with it.
-            why = "; ".join(answer.warnings) or "no reason given"
-            raise InvalidRequest(f"Slurm made no job of it: {why}", method="POST", path="job/submit")
-        return Submission(job_id, warnings=answer.warnings)
+        return Submission(made_job(answer, "job/submit"), warnings=answer.warnings)
 
     def _look(self, key: str, user: str, error: Ambiguous) -> Steps[Submission]:
         """The answer to a POST was lost: the job may show up in a moment."""
@@ -127,6 +144,7 @@ class Submitter:
                 break
             yield Pause(seconds)
             try:
+                yield from self.learn()
                 found = yield from self.find(key, user)
             except SlurmError as failure:
                 error.add_note(f"looking for the job: {failure}")
@@ -141,20 +159,60 @@ class Submitter:
             raise Ambiguous(f"an earlier request under this key may still arrive; not sent again for {left:.0f} s")
         self._unsettled.pop(key, None)
 
-    def _learn(self) -> Steps[None]:
-        """Read the comments of the jobs that came since the last time."""
-        states = yield from self._core.job_states()
-        unread = self._index.unread(one.job_id for one in states)
+    def learn(self) -> Steps[None]:
+        """Read the comments of the jobs that came since the last time.
+
+        slurmctld gives ids anew when its state is lost or restored, or its counter wraps. A job read before is then not
+        the one that has its id now, and the newest of those read tells: it is gone, or it is another one.
+        """
+        known = self._index.known()
+        current = {one.job_id for one in (yield from self._core.job_states())}
+        if known and not (yield from self._still_there(max(known), current)):
+            self._index.forget(known)
+        self._index.forget(known - current)
+        unread = sorted(current - self._index.known())
         if len(unread) > _ONE_BY_ONE:
             for job in (yield from self._core.jobs()):
-                self._index.learn(job.job_id, job.comment)
+                self._index.learn(job.job_id, job.comment, job.submit_time)
             return
         for job_id in unread:
             try:
                 job = yield from self._core.job(job_id)
             except NotFound:  # purged in between
                 continue
-            self._index.learn(job_id, job.comment)
+            self._index.learn(job_id, job.comment, job.submit_time)
+
+    def _still_there(self, job_id: int, current: set[int]) -> Steps[bool]:
+        if job_id not in current:
+            return False
+        try:
+            job = yield from self._core.job(job_id)
+        except NotFound:
+            return False
+        if self._index.is_another(job):
+            return False
+        self._index.learn(job_id, job.comment, job.submit_time)
+        return True
+
+
+def checked_key(key: str) -> str:
+    """A key, or InvalidRequest: it stands in a comment."""
+    return checked(KEY, key, "submission key")
+
+
+def described(job: Description, script: str, key: str | None) -> dict[str, Any]:
+    """The body of a submission; with a key, that is the comment of the job, or of a heterogeneous one's leader."""
+    parts = [dict(job)] if isinstance(job, Mapping) else [dict(part) for part in job]
+    if not parts:
+        raise InvalidRequest("a heterogeneous job without a part")
+    if key is not None:
+        checked_key(key)
+        if "comment" in parts[0]:
+            raise InvalidRequest("the job's comment is the key's place")
+        parts[0]["comment"] = PREFIX + key
+    body = {"script": script, **({"job": parts[0]} if isinstance(job, Mapping) else {"jobs": parts})}
+    refuse_nul(body)
+    return body
 
 
 def _was_refused(job: Job) -> bool:
@@ -164,13 +222,3 @@ def _was_refused(job: Job) -> bool:
     """
     never_ran = not job.nodes and not job.batch_host and job.start_time == job.end_time
     return job.states.base is JobBase.FAILED and job.state_reason == "BadConstraints" and never_ran
-
-
-def _body(job: Mapping[str, Any], script: str, key: str, user: str) -> dict[str, Any]:
-    checked(KEY, key, "submission key")
-    checked(USER, user, "user name")
-    if "comment" in job:
-        raise InvalidRequest("the job's comment is the key's place")
-    body = {"script": script, "job": {**job, "comment": PREFIX + key}}
-    refuse_nul(body)
-    return body

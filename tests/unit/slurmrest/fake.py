@@ -111,14 +111,18 @@ class FakeSlurmrestd:
         return reply(404, "Unable find requested URL.")
 
     def _submit(self, request: httpx.Request) -> httpx.Response:
-        job_id = len(self.jobs) + 1
+        job_id = max(self.jobs, default=0) + 1
         user = request.headers["X-SLURM-USER-NAME"]
-        self.add(job_id, user, json.loads(request.content)["job"]["comment"])
+        body = json.loads(request.content)
+        for offset, job in enumerate(body.get("jobs") or [body["job"]]):
+            self.add(job_id + offset, user, job.get("comment", ""))
         return self._ok(job_id=job_id, step_id="batch")
 
-    def add(self, job_id: int, user: str, comment: str) -> None:
+    def add(self, job_id: int, user: str, comment: str, submitted: int = 1) -> None:
         """Make a job by other means."""
-        self.jobs[job_id] = {"job_id": job_id, "job_state": ["PENDING"], "user_name": user, "comment": comment}
+        when = {"set": True, "infinite": False, "number": submitted}
+        job = {"job_id": job_id, "job_state": ["PENDING"], "user_name": user, "comment": comment, "submit_time": when}
+        self.jobs[job_id] = job
 
     def _job(self, method: str, job_id: int) -> httpx.Response:
         job = self.jobs.get(job_id)

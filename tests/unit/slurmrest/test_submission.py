@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from slurmrest import Ambiguous, InvalidRequest, Submission, Timeouts, Unavailable
-from slurmrest.submission import Index
 from tests.unit.slurmrest.fake import (
     DESCRIPTION,
     EMPTY,
@@ -80,18 +79,21 @@ async def test_a_look_that_fails_is_not_the_last_one() -> None:
         assert await slurm.submit(DESCRIPTION, SCRIPT, key="k", user="alice") == Submission(1, existing=True)
 
 
-def test_the_index_forgets_what_slurmctld_has_forgotten() -> None:
+async def test_the_index_forgets_what_slurmctld_has_forgotten() -> None:
     """A service that runs for months must not keep each job it has ever seen."""
-    index = Index()
-    index.learn(1, "kubeslurm:a")
-    index.learn(2, "kubeslurm:a")
-    index.learn(3, "a person's own words")
-    assert index.ids("a") == [1, 2]
-    assert index.unread([2, 3, 4]) == [4]
-    assert index.ids("a") == [2]
-    assert index.unread([1, 2, 3]) == [1]
-    index.unread([])
-    assert vars(index) == {"_keys": {}, "_ids": {}}
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client() as slurm:
+        for job_id, comment in ((1, "kubeslurm:a"), (2, "kubeslurm:a"), (3, "a person's own words")):
+            slurmrestd.add(job_id, "alice", comment)
+        await slurm.find("a")
+        index = slurm._submitter._index
+        assert (index.ids("a"), index.known()) == ([1, 2], {1, 2, 3})
+        del slurmrestd.jobs[1]
+        await slurm.find("a")
+        assert (index.ids("a"), index.known()) == ([2], {2, 3})
+        slurmrestd.jobs.clear()
+        await slurm.find("a")
+        assert (index._read, index._ids) == ({}, {})
 
 
 @pytest.mark.parametrize("fault", [swallowed, instead(reply(500, EMPTY)), instead(reply(502, "Bad gateway"))])
@@ -259,7 +261,7 @@ async def test_a_user_that_slurmctld_cant_name_is_still_the_owner() -> None:
 
 
 async def test_a_lookup_reads_each_job_once() -> None:
-    """The second one asks for the states, and for the found job alone."""
+    """The second one asks for the states, for the newest one known and for the found one."""
     slurmrestd = FakeSlurmrestd()
     for job_id in range(1, 11):
         slurmrestd.add(job_id, "alice", f"kubeslurm:k{job_id}")
@@ -268,7 +270,11 @@ async def test_a_lookup_reads_each_job_once() -> None:
         before = len(slurmrestd.requests)
         found = await slurm.find("k7")
     assert found is not None
-    assert [one.url.path.rsplit("/", 2)[-2:] for one in slurmrestd.requests[before:]] == [["state", ""], ["job", "7"]]
+    assert [one.url.path.rsplit("/", 2)[-2:] for one in slurmrestd.requests[before:]] == [
+        ["state", ""],
+        ["job", "10"],
+        ["job", "7"],
+    ]
 
 
 async def test_many_unread_jobs_are_read_in_one_answer() -> None:
@@ -280,6 +286,33 @@ async def test_many_unread_jobs_are_read_in_one_answer() -> None:
         assert await slurm.find("k64") is not None
         assert await slurm.find("none") is None
     assert len(slurmrestd.calls("GET", "jobs/")) == 1
+
+
+@pytest.mark.parametrize("newest", [2, 3, 5])
+async def test_ids_that_begin_again_dont_hide_the_jobs_under_them(newest: int) -> None:
+    """slurmctld lost its state and has given the ids that we have read to others: to fewer, as many or more jobs."""
+    slurmrestd = FakeSlurmrestd()
+    for job_id in (1, 2, 3):
+        slurmrestd.add(job_id, "alice", f"kubeslurm:old{job_id}", submitted=1000)
+    async with slurmrestd.client() as slurm:
+        assert await slurm.find("old1") is not None
+        slurmrestd.jobs.clear()
+        for job_id in range(1, newest + 1):
+            slurmrestd.add(job_id, "alice", f"kubeslurm:new{job_id}", submitted=2000)
+        submission = await slurm.submit(DESCRIPTION, SCRIPT, key="new2", user="alice")
+        assert await slurm.find("old1") is None
+    assert submission == Submission(2, existing=True)
+    assert posts(slurmrestd) == 0
+
+
+async def test_ones_own_id_given_to_another_is_noticed_too() -> None:
+    """Of what was just submitted only the id is known: its comment must still be the key's."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client() as slurm:
+        await slurm.submit(DESCRIPTION, SCRIPT, key="mine", user="alice")
+        slurmrestd.add(1, "alice", "kubeslurm:theirs", submitted=2000)
+        found = await slurm.find("theirs")
+    assert found is not None
 
 
 async def test_a_purged_job_and_a_reused_id_are_not_taken_for_the_old_one() -> None:
@@ -315,3 +348,85 @@ async def test_what_slurm_would_misread_is_refused_before_it_is_sent(
         with pytest.raises(InvalidRequest):
             await slurm.submit(job, script, key=key, user=user)
     assert not slurmrestd.requests
+
+
+async def test_without_a_key_a_job_is_sent_once_with_its_own_comment() -> None:
+    """Nothing is looked for, and a lost answer is the caller's to think about."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client(user="alice") as slurm:
+        assert await slurm.submit(DESCRIPTION | {"comment": "mine"}, SCRIPT) == Submission(1)
+        slurmrestd.fail("POST", "job/submit", answer_lost)
+        with pytest.raises(Ambiguous):
+            await slurm.submit(DESCRIPTION, SCRIPT)
+    assert [one.method for one in slurmrestd.requests] == ["GET", "POST", "POST"]
+    assert [job["comment"] for job in slurmrestd.jobs.values()] == ["mine", ""]
+    assert {job["user_name"] for job in slurmrestd.jobs.values()} == {"alice"}
+
+
+async def test_a_heterogeneous_job_has_its_key_at_the_leader() -> None:
+    """The other parts keep their comments: found is the leader, which stands for all."""
+    slurmrestd = FakeSlurmrestd()
+    async with slurmrestd.client() as slurm:
+        parts = [DESCRIPTION, DESCRIPTION | {"comment": "part"}]
+        assert await slurm.submit(parts, SCRIPT, key="k", user="alice") == Submission(1)
+        assert await slurm.submit(parts, SCRIPT, key="k", user="alice") == Submission(1, existing=True)
+        with pytest.raises(InvalidRequest, match="without a part"):
+            await slurm.submit([], SCRIPT)
+    (request,) = slurmrestd.calls("POST", "job/submit")
+    body = json.loads(request.content)
+    assert [job.get("comment") for job in body["jobs"]] == ["kubeslurm:k", "part"]
+    assert set(body) == {"script", "jobs"}
+
+
+async def test_a_hundred_submissions_at_the_same_time_share_their_looks() -> None:
+    """All who came before a look began are served by it."""
+    slurmrestd = FakeSlurmrestd()
+
+    async def slowly(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.002)
+        return slurmrestd.answer(request)
+
+    async with slurmrestd.client(transport=httpx.MockTransport(slowly)) as slurm:
+        calls = [slurm.submit(DESCRIPTION, SCRIPT, key=f"k{number}", user="alice") for number in range(100)]
+        assert len({one.job_id for one in await asyncio.gather(*calls)}) == 100
+    assert len(slurmrestd.calls("GET", "jobs/state/")) <= 2
+
+
+def test_threads_share_their_looks_and_their_failures() -> None:
+    """As above for the synchronous client; each of them hears that Slurm can't be asked."""
+    slurmrestd = FakeSlurmrestd()
+
+    def slowly(request: httpx.Request) -> httpx.Response:
+        time.sleep(0.02)
+        return slurmrestd.answer(request)
+
+    def outcome(key: str) -> str:
+        try:
+            return str(slurm.submit(DESCRIPTION, SCRIPT, key=key, user="alice").existing)
+        except Unavailable:
+            return "down"
+
+    with slurmrestd.sync_client(transport=httpx.MockTransport(slowly)) as slurm, ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(outcome, [f"k{number}" for number in range(8)])) == ["False"] * 8
+        assert len(slurmrestd.calls("GET", "jobs/state/")) <= 3
+        slurmrestd.fail("GET", "jobs/state/", *[unsent] * 9)
+        assert list(pool.map(outcome, [f"l{number}" for number in range(8)])).count("down") >= 7
+        assert not slurm._locks
+
+
+async def test_one_who_gives_up_doesnt_end_the_look_of_the_others() -> None:
+    """A look is shared; its first asker may be cancelled."""
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.add(1, "alice", "kubeslurm:k")
+
+    async def slowly(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.01)
+        return slurmrestd.answer(request)
+
+    async with slurmrestd.client(transport=httpx.MockTransport(slowly)) as slurm:
+        first, second = (asyncio.create_task(slurm.find("k")) for _ in range(2))
+        await asyncio.sleep(0.005)
+        first.cancel()
+        assert await second is not None
+    with pytest.raises(asyncio.CancelledError):
+        await first

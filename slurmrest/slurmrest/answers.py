@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from slurmrest.errors import (
     Ambiguous,
@@ -35,6 +35,11 @@ _NO_ANSWER: Final = frozenset({1002, 1003, 1004, 1801, 1802, 1803, 5004})  # slu
 _FIRST_NUMBER: Final = 1000
 """Slurm's own numbers begin here. Smaller ones are slurmrestd's errno or -1: with slurmctld down, 24.11 answers
 `jobs/state/` with -1 and a cancel with EPERM. They tell of trouble on the way, never of a refusal."""
+
+
+class _Where(TypedDict):
+    method: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +78,9 @@ def lost(request: Request, outcome: Lost, *, safe: bool) -> SlurmError:
 
 def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmError:
     """The error that Slurm's error number stands for. A name in a job that nothing answers to is a fault of the job."""
-    where = {"method": request.method, "path": request.path}
+    where: _Where = {"method": request.method, "path": request.path}
     if number in _NO_ANSWER or (number and number < _FIRST_NUMBER):
-        return (Unavailable if safe else Ambiguous)(text, **where)
+        return (Unavailable if safe else Ambiguous)(text, number=number, **where)
     kinds: tuple[tuple[frozenset[int], type[SlurmError]], ...] = (
         (_AUTHENTICATION, Authentication),
         (_DENIED, PermissionDenied),
@@ -84,8 +89,8 @@ def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmErr
     )
     for numbers, kind in kinds:
         if number in numbers and not (kind is NotFound and request.path.endswith("/job/submit")):
-            return kind(text, **where)
-    return InvalidRequest(text, number=number, method=request.method, path=request.path)
+            return kind(text, number=number, **where)
+    return InvalidRequest(text, number=number, **where)
 
 
 def _object(body: bytes) -> dict[str, Any] | None:
@@ -126,7 +131,7 @@ def _number(entry: Mapping[str, Any]) -> int:
 
 
 def _without_errors(request: Request, status: int, *, safe: bool) -> SlurmError:
-    where = {"method": request.method, "path": request.path}
+    where: _Where = {"method": request.method, "path": request.path}
     if status == 511:
         return Authentication("slurmctld does not take the token", **where)
     if status >= 500:
@@ -135,7 +140,7 @@ def _without_errors(request: Request, status: int, *, safe: bool) -> SlurmError:
 
 
 def _without_json(request: Request, response: Response, *, safe: bool) -> SlurmError:
-    where = {"method": request.method, "path": request.path}
+    where: _Where = {"method": request.method, "path": request.path}
     if response.status == 404:
         return Unsupported("slurmrestd has no such call", **where)
     if response.status >= 500 or response.status < 400:

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 
 class SlurmError(Exception):
-    """Base of all errors of the client."""
+    """Base of all errors of the client. `number` is Slurm's own error number, 0 when it gave none."""
 
-    def __init__(self, message: str, *, method: str = "", path: str = "") -> None:
+    def __init__(self, message: str, *, number: int = 0, method: str = "", path: str = "") -> None:
         super().__init__(" ".join(message.split()))
+        self.number = number
         self.method = method
         self.path = path
 
@@ -43,11 +44,10 @@ class NotFound(SlurmError):  # noqa: N818
 
 
 class InvalidRequest(SlurmError):  # noqa: N818
-    """Slurm's refusal: `number` is its error number (0 when it gave none), `text` its own words."""
+    """Slurm's refusal, `text` in its own words."""
 
     def __init__(self, text: str, *, number: int = 0, method: str = "", path: str = "") -> None:
-        super().__init__(f"{text} (Slurm error {number})" if number else text, method=method, path=path)
-        self.number = number
+        super().__init__(f"{text} (Slurm error {number})" if number else text, number=number, method=method, path=path)
         self.text = text
 
 

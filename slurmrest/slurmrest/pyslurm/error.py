@@ -139,7 +139,7 @@ def translated(error: SlurmError, not_found: int = SLURM_ERROR) -> PyslurmError:
     """The client's error as this package's. `not_found`: what it means if Slurm says no more than that nothing came."""
     if isinstance(error, Unsupported):
         return PyslurmError(str(error))
-    number = getattr(error, "number", 0)
+    number = error.number
     if not number or (number == _EMPTY and not_found != SLURM_ERROR):
         number = _NUMBERS.get(type(error), not_found)
     return RPCError(number, str(error))

@@ -162,6 +162,7 @@ def test_start_and_end_of_libslurm_are_taken(newest: Recorded) -> None:
         (NotFound("x"), 2018),
         (Authentication("x"), 1007),
         (PermissionDenied("x"), 2002),
+        (PermissionDenied("x", number=2010), 2010),
         (Unavailable("x"), 1001),
         (Ambiguous("x"), 1003),
         (SlurmError("x"), 2018),

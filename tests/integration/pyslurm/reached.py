@@ -1,0 +1,55 @@
+"""Connects pyslurm's face to a bare Slurm of either suite. Used by the tests next to it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import slurmrest.pyslurm as pyslurm
+from slurmrest import SignedTokens, Slurm
+from tests.cluster.slurm import BareSlurm
+
+OLD, NEW = "trixie", "sid"
+"""The suites of Slurm 24.11 (API v0.0.42) and of 26.05 (v0.0.45)."""
+
+
+@contextmanager
+def connected(suite: str) -> Iterator[BareSlurm]:
+    """A Slurm of this suite with three nodes, some licences and room for more nodes; pyslurm's face talks to it."""
+    if os.geteuid() != 0:
+        pytest.skip("a bare Slurm needs root: it makes namespaces")
+    with BareSlurm(nodes=3, suite=suite, config_lines=["MaxNodeCount=10", "Licenses=lic:5"]) as slurm:
+        acting(slurm, "root")
+        yield slurm
+    pyslurm.disconnect()
+
+
+def acting(slurm: BareSlurm, user: str) -> None:
+    """pyslurm's face talks to this Slurm from now on, as this user."""
+    pyslurm.connect(client=Slurm(slurm.url, SignedTokens(slurm.jwt_key), user=user))
+
+
+def until(look: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for a condition, in Slurm's own time."""
+    deadline = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.1)
+
+
+def shown(slurm: BareSlurm, *words: str) -> dict[str, str]:
+    """What `scontrol show` prints of one thing, by its own names."""
+    text = slurm.run("scontrol", "--oneliner", "show", *words).stdout
+    pairs = (word.partition("=") for word in text.split())
+    return {name: value for name, sign, value in pairs if sign}
+
+
+def refused(number: int, call: Callable[..., object], *args: object) -> None:
+    """The call must end with Slurm's error of this number."""
+    with pytest.raises(pyslurm.RPCError) as caught:
+        call(*args)
+    assert caught.value.errno == number, caught.value

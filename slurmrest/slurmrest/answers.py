@@ -37,7 +37,9 @@ _FIRST_NUMBER: Final = 1000
 `jobs/state/` with -1 and a cancel with EPERM. They tell of trouble on the way, never of a refusal."""
 
 
-class _Where(TypedDict):
+class Where(TypedDict):
+    """Which call an error is of."""
+
     method: str
     path: str
 
@@ -78,7 +80,7 @@ def lost(request: Request, outcome: Lost, *, safe: bool) -> SlurmError:
 
 def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmError:
     """The error that Slurm's error number stands for. A name in a job that nothing answers to is a fault of the job."""
-    where: _Where = {"method": request.method, "path": request.path}
+    where: Where = {"method": request.method, "path": request.path}
     if number in _NO_ANSWER or (number and number < _FIRST_NUMBER):
         return (Unavailable if safe else Ambiguous)(text, number=number, **where)
     kinds: tuple[tuple[frozenset[int], type[SlurmError]], ...] = (
@@ -131,7 +133,7 @@ def _number(entry: Mapping[str, Any]) -> int:
 
 
 def _without_errors(request: Request, status: int, *, safe: bool) -> SlurmError:
-    where: _Where = {"method": request.method, "path": request.path}
+    where: Where = {"method": request.method, "path": request.path}
     if status == 511:
         return Authentication("slurmctld does not take the token", **where)
     if status >= 500:
@@ -140,7 +142,7 @@ def _without_errors(request: Request, status: int, *, safe: bool) -> SlurmError:
 
 
 def _without_json(request: Request, response: Response, *, safe: bool) -> SlurmError:
-    where: _Where = {"method": request.method, "path": request.path}
+    where: Where = {"method": request.method, "path": request.path}
     if response.status == 404:
         return Unsupported("slurmrestd has no such call", **where)
     if response.status >= 500 or response.status < 400:

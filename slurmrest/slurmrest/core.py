@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote, urlencode
 
 from slurmrest import answers, endpoints, versions
-from slurmrest.answers import Answer
+from slurmrest.answers import Answer, Where
 from slurmrest.endpoints import Api
 from slurmrest.errors import (
     Ambiguous,
@@ -100,7 +100,7 @@ class Core:
     def one(self, tail: str, entries: Entries[T], is_it: Callable[[T], bool], wanted: str) -> Steps[T]:
         """The one entry that was asked for. An answer with other entries only is as good as none: NotFound."""
         adapter = yield from self.adapt()
-        where = {"method": "GET", "path": adapter.path(tail)}
+        where: Where = {"method": "GET", "path": adapter.path(tail)}
         try:
             answer = yield from self.get(tail)
         except InvalidRequest as error:

@@ -118,8 +118,8 @@ def job_state(raw: Raw) -> JobState:
     """Written as text, of an array's task as "3_1"."""
     states = JobStates.parse(raw.get("state") or raw.get("job_state") or ())
     written = raw["job_id"]
-    if isinstance(written, int):
-        return JobState(written, states)
+    if isinstance(written, int) or written.isdecimal():
+        return JobState(int(written), states)
     job_id, _, task = written.partition("_")
     return JobState(_job_id(job_id), states, int(task) if task.isdecimal() else None)
 

@@ -88,6 +88,8 @@ class Splitter:
         self._text = ""
         self._at = 0
         self._ended = self._complete = False
+        self._between: str | None = None
+        """What stands between two entries, from the end of one to the beginning of the next. None: not seen yet."""
         self.complaint = ""
         """What is wrong with the first entry that couldn't be read ("": nothing). The values are none then."""
         self._reading = self._read()
@@ -163,17 +165,45 @@ class Splitter:
 
     def _take_ready(self, values: list[Any]) -> None:
         """Every entry that is here with the comma behind it: the fast lane, on which nearly all go."""
-        text, at = self._text, self._end_of_space()
+        while self._take_one(values) and self._between:
+            self._take_many(values)
+
+    def _take_one(self, values: list[Any]) -> bool:
+        """The next entry, if all of it and the comma are here. Sees how entries are told apart in this answer."""
+        text, start = self._text, self._end_of_space()
         try:
-            while True:
-                entry, end = _decode(text, at)
-                comma = _comma(text, end)
-                if comma is None:
-                    return
-                self._at = at = comma.end()
-                self._keep(values, entry)
+            entry, end = _decode(text, start)
         except (ValueError, RecursionError):  # not all of it is here, or it is no JSON: the slow lane finds out
+            return False
+        comma = _comma(text, end)
+        if comma is None:
+            return False
+        self._at = comma.end()
+        self._keep(values, entry)
+        if self._between is None:
+            self._between = text[end - 1 : self._at + 1]
+        return True
+
+    def _take_many(self, values: list[Any]) -> None:
+        """All entries before the last of those that look like the end of one: many by one call of json's scanner.
+
+        That finds equal keys once only, and takes half of the time. If it reads as a list to its very end, it was the end
+        of an entry; if not, this answer's entries are taken one by one.
+        """
+        start, between = self._end_of_space(), self._between or ""
+        end = self._text.rfind(between, start) + 1
+        if end <= start:
             return
+        try:
+            entries, stop = _decode(f"[{self._text[start:end]}]")
+        except (ValueError, RecursionError):
+            entries, stop = [], 0
+        if stop != end - start + 2:
+            self._between = ""
+            return
+        self._at = end + len(between) - 2
+        for entry in entries:
+            self._keep(values, entry)
 
     def _keep(self, values: list[Any], entry: Any) -> None:
         if self.complaint:

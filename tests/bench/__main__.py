@@ -1,9 +1,9 @@
 """`make bench`: the claims of speed, measured now and here: figures and ratios, never a verdict.
 
-    python -m tests.bench [demo] [nodeset] [job] [quiet]      all by default
+    python -m tests.bench [demo] [nodeset] [job] [quiet] [slurmrest]      all by default
 
-Runs on the test cluster ($KUBESLURM_CLUSTER), which it brings up if need be and leaves as it found it. Compare rows of one
-run with each other; on another machine all of them move.
+All but the last run on the test cluster ($KUBESLURM_CLUSTER), which is brought up if need be and left as it was found.
+Compare rows of one run with each other; on another machine all of them move.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from rich.table import Table
 from kubeslurm import manifests, names
 from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm.scripts import write_script
+from tests.bench import rest
 from tests.cluster import Cluster
 from tests.cluster.shell import run
 from tests.demo.steps import EXAMPLES, SYSTEM
@@ -243,7 +244,13 @@ def _usage(product: Product) -> tuple[float, int, int]:
     return float(cpu), int(size), int(memory)
 
 
-BENCHES: dict[str, Callable[[], list[Row]]] = {"demo": demo, "nodeset": nodeset, "job": job, "quiet": quiet}
+BENCHES: dict[str, Callable[[], list[Row]]] = {
+    "demo": demo,
+    "nodeset": nodeset,
+    "job": job,
+    "quiet": quiet,
+    "slurmrest": rest.bench,
+}
 
 if __name__ == "__main__":
     main()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         xcollections,
     )
     from slurmrest.pyslurm.api import slurm_fini, slurm_init
+    from slurmrest.pyslurm.job import Job, Jobs
     from slurmrest.pyslurm.node import Node, Nodes
     from slurmrest.pyslurm.partition import Partition, Partitions
     from slurmrest.pyslurm.reservation import (
@@ -34,11 +35,19 @@ if TYPE_CHECKING:
         ReservationReoccurrence,
         Reservations,
     )
+    from slurmrest.pyslurm.step import JobStep, JobSteps
+    from slurmrest.pyslurm.submission import JobSubmitDescription
+    from slurmrest.pyslurm.task_dist import TaskDistribution
 
 _MODULES: Final = frozenset(
     {"api", "constants", "db", "enums", "error", "settings", "slurmctld", "utils", "xcollections"}
 )
 _PLACES: Final = {
+    "Job": "job",
+    "JobStep": "step",
+    "JobSteps": "step",
+    "JobSubmitDescription": "submission",
+    "Jobs": "job",
     "Node": "node",
     "Nodes": "node",
     "Partition": "partition",
@@ -47,12 +56,18 @@ _PLACES: Final = {
     "ReservationFlags": "reservation",
     "ReservationReoccurrence": "reservation",
     "Reservations": "reservation",
+    "TaskDistribution": "task_dist",
     "slurm_fini": "api",
     "slurm_init": "api",
 }
 """Where the names are that are imported at their first use."""
 
 __all__ = [
+    "Job",
+    "JobStep",
+    "JobSteps",
+    "JobSubmitDescription",
+    "Jobs",
     "Node",
     "Nodes",
     "Partition",
@@ -63,6 +78,7 @@ __all__ = [
     "ReservationFlags",
     "ReservationReoccurrence",
     "Reservations",
+    "TaskDistribution",
     "api",
     "connect",
     "constants",

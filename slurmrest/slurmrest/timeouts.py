@@ -17,7 +17,7 @@ class Timeouts:
     read: float = 20.0
     """Silence inside one answer."""
     total: float = 60.0
-    """One request with its whole answer."""
+    """One request with its whole answer, once a connection is free for it."""
     retries: int = 2
     """Further tries of a request that is safe to repeat ..."""
     patience: float = 3.0

@@ -2,7 +2,8 @@
 
 `AsyncTransport` and `SyncTransport` are driven by the clients. What always holds: an outcome is a complete `Response`
 or a `Lost` that says whether anything may have been sent; nothing is redirected, no proxy is taken from the
-environment (a token must not reach one), each request ends within `Timeouts.total`.
+environment (a token must not reach one), each request ends within `Timeouts.total` once its turn has come: no more than
+`Timeouts.connections` are under way, the others wait here, unsent.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ class AsyncTransport:
         base, socket = _split(url)
         self._timeouts = timeouts
         inner = transport or httpx.AsyncHTTPTransport(uds=socket, limits=_limits(timeouts))
+        # httpcore looks at every request that waits each time one ends: a thousand at once would cost it seconds.
+        self._turns = asyncio.Semaphore(timeouts.connections)
         self._client = httpx.AsyncClient(transport=inner, base_url=base, **_options(timeouts))
 
     async def send(self, request: Request) -> Response | Lost:
         """One request, one outcome."""
         try:
-            async with asyncio.timeout(self._timeouts.total):
+            async with self._turns, asyncio.timeout(self._timeouts.total):
                 return await self._exchange(request)
         except TimeoutError:
             return Lost(True, f"no answer within {self._timeouts.total:g} s")
@@ -71,13 +74,15 @@ class SyncTransport:
         self._timeouts = timeouts
         self._deadlines = _Deadlines()
         inner = transport or _bounded(httpx.HTTPTransport(uds=socket, limits=_limits(timeouts)), self._deadlines)
+        self._turns = threading.Semaphore(timeouts.connections)
         self._client = httpx.Client(transport=inner, base_url=base, **_options(timeouts))
 
     def send(self, request: Request) -> Response | Lost:
         """One request, one outcome."""
-        self._deadlines.begin(self._timeouts.total)
         try:
-            return self._exchange(request)
+            with self._turns:
+                self._deadlines.begin(self._timeouts.total)
+                return self._exchange(request)
         except httpx.HTTPError as error:
             return _lost(error)
 

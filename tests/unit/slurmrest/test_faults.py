@@ -254,3 +254,16 @@ def _fails(slurm: Slurm) -> None:
 
 def _client(url: str, timeouts: Timeouts = PATIENT) -> Slurm:
     return Slurm(url, StaticToken(TOKEN), version="v0.0.42", timeouts=timeouts)
+
+
+async def test_a_request_that_waits_for_its_turn_is_not_late() -> None:
+    """Its time runs once a connection is free: a thousand submissions at once don't end as "may have been sent"."""
+    slow = Timeouts(total=1.5, retries=0, connections=1)
+
+    def fault(connection: socket.socket) -> None:
+        time.sleep(0.4)
+        answers(200, {"pings": []} | EMPTY)(connection)
+
+    with FaultyServer("tcp", fault) as server:
+        async with AsyncSlurm(server.url, StaticToken(TOKEN), version="v0.0.42", timeouts=slow) as slurm:
+            assert await asyncio.gather(*(slurm.ping() for _ in range(6))) == [[]] * 6

@@ -103,6 +103,7 @@ def _build(wanted: Path, build: Callable[[Path], None]) -> None:
         remove(left)
     partial = wanted.parent / f".new-{wanted.name}"
     build(partial)
+    os.utime(partial)  # the newest, whatever time a tar gave it: the oldest are pruned
     partial.rename(wanted)
 
 

@@ -27,6 +27,7 @@ _SLURM_PACKAGES = (
     "slurmd slurmctld slurmrestd slurm-client slurm-wlm-basic-plugins slurm-wlm-jwt-plugin"
     " python3 iproute2 procps hostname libnss-extrausers"
 )
+_ACCOUNTING_PACKAGES = "slurmdbd slurm-wlm-mysql-plugin mariadb-server"
 _SLURM_HOOKS = (
     # Tenants come and go without a new image: their users are read from /var/lib/extrausers.
     r'sed -i -E "s/^(passwd|group|shadow):.*/\1: files extrausers/" "$1/etc/nsswitch.conf"',
@@ -38,6 +39,18 @@ _SLURM_HOOKS = (
 def slurm_recipe(suite: str = "trixie") -> rootfs.Recipe:
     """Slurm of a Debian suite: trixie has 24.11, sid a newer one."""
     return rootfs.Recipe(f"slurm-{suite}", suite, _SLURM_PACKAGES.split(), _SLURM_HOOKS)
+
+
+def accounting_recipe(suite: str = "trixie") -> rootfs.Recipe:
+    """The same with slurmdbd and a MariaDB that holds slurmdbd's empty database; for the bare Slurm only."""
+    packages = f"{_SLURM_PACKAGES} {_ACCOUNTING_PACKAGES}".split()
+    hook = (cache.FILES / "slurm-database.sh").read_text()
+    return rootfs.Recipe(f"slurm-accounting-{suite}", suite, packages, (*_SLURM_HOOKS, hook))
+
+
+def bare_recipe(suite: str = "trixie", *, accounting: bool = False) -> rootfs.Recipe:
+    """What a bare Slurm runs on: the pods' root where that will do (it has to be built anyway), else one for all."""
+    return accounting_recipe(suite) if accounting or suite != "trixie" else slurm_recipe(suite)
 
 
 _PYTHON = rootfs.Recipe("python", "trixie", ["python3", "ca-certificates"])
@@ -157,4 +170,5 @@ def build_all() -> None:
     """Build every image, and the root file systems of the bare Slurm."""
     for name in BUILDERS:
         archive(name)
-    rootfs.folder(slurm_recipe())
+    for accounting in (False, True):
+        rootfs.folder(bare_recipe(accounting=accounting))

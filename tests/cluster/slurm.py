@@ -35,8 +35,37 @@ _READY_SECONDS = 30.0
 _IDLE = {"IDLE", "IDLE+CLOUD", "IDLE+DYNAMIC_NORM"}  # idle, and up
 
 
+def _as_user(user: str, argv: Sequence[str]) -> list[str]:
+    """`argv` as a user of the root file system."""
+    if user == "root":
+        return list(argv)
+    home = ["env", f"USER={user}", "HOME=/tmp"]
+    return [
+        "setpriv",
+        f"--reuid={user}",
+        f"--regid={user if user != 'nobody' else 'nogroup'}",
+        "--init-groups",
+        *home,
+        *argv,
+    ]
+
+
+_MARIADB = "/run/mysqld /run/mariadbd"  # Debian 13's, and the next one's
+_IN_ITS_FOLDER = 'install -d -o "$(stat -c %U "$2")" $1 && shift 2 && exec "$@"'
+_ACCOUNTING_DAEMONS = {  # the folder in /run that a daemon wants is its user's, who is told by a file of the root
+    "mariadb": ["sh", "-c", _IN_ITS_FOLDER, "start", _MARIADB, "/var/lib/slurm-database", "mariadbd"],
+    "slurmdbd": [
+        *("sh", "-c", _IN_ITS_FOLDER, "start", "/run/slurmdbd", "/etc/slurm/slurmdbd.conf"),
+        *_as_user("slurm", ["slurmdbd", "-D"]),
+    ],
+}
+
+
 class BareSlurm:
     """One Slurm. Daemons are called by name: `slurmctld`, `slurmrestd`, and each slurmd by its node's name.
+
+    With `accounting` there are `mariadb` and `slurmdbd`, too: accounts physics (alice's) and chemistry (bob's), each with
+    both users in it, and slurmrestd answers for slurmdbd as well.
 
     With `conf_files` (name -> content of the files in /etc/slurm, slurm.conf among them) Slurm runs on those; else on a
     small configuration with nodes n0... and the `config_lines`. `start` names the nodes whose slurmd is started (all by
@@ -55,15 +84,20 @@ class BareSlurm:
         users: Mapping[str, int] | None = None,
         suite: str = "trixie",
         wait: bool = True,
+        accounting: bool = False,
     ) -> None:
-        self.conf_files = dict(conf_files or slurmconf.default_files(nodes, gpus, config_lines))
+        if accounting and conf_files:
+            raise ValueError("accounting goes with the harness's own configuration only")
+        default = slurmconf.default_files(nodes, gpus, config_lines, accounting=accounting)
+        self.accounting, self.suite = accounting, suite
+        self.conf_files = dict(conf_files or default)
         self.conf = self.conf_files["slurm.conf"]
         self.nodes = slurmconf.node_names(self.conf)
         self.jwt_key = secrets.token_bytes(32)
         self._start_nodes = list(self.nodes if start is None else start)
         self._slurmd_options = list(slurmd_options)
         self._users = {**USERS, **(users or {})}
-        self._gpus, self._suite, self._wait = max(gpus, 8), suite, wait
+        self._gpus, self._wait = max(gpus, 8), wait
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[str, IO[bytes]] = {}
         self._started: dict[str, float] = {}
@@ -94,6 +128,8 @@ class BareSlurm:
         self._write_files()
         self._start_machine()
         self._own_files()
+        if self.accounting:
+            self._start_accounting()
         self.start("slurmctld")
         # It listens before it takes registrations, and a slurmd that is refused tries again only after many seconds.
         self._until("slurmctld is up", lambda: "Running as primary controller" in self.log("slurmctld"))
@@ -102,6 +138,12 @@ class BareSlurm:
         self.start("slurmrestd")
         if self._wait:
             self.wait_ready()
+
+    def _start_accounting(self) -> None:
+        """MariaDB first: a slurmdbd that doesn't find it asks again only after seconds, and so does slurmctld with it."""
+        for name, up in (("mariadb", "ready for connections"), ("slurmdbd", "started")):
+            self.start(name)
+            self._until(f"{name} is up", lambda name=name, up=up: up in self.log(name))  # type: ignore[misc]
 
     def close(self) -> None:
         """End every process and forget everything."""
@@ -148,7 +190,7 @@ class BareSlurm:
 
     def _start_machine(self) -> None:
         """Make the namespaces and their root; the first process lives as long as we hold its standard input."""
-        root = rootfs.folder(images.slurm_recipe(self._suite))
+        root = rootfs.folder(images.bare_recipe(self.suite, accounting=self.accounting))
         host, _ = slurmconf.controller_host(self.conf)
         setup = [cache.FILES / "slurm-machine.sh", root, self.folder, host, str(len(self.nodes)), str(self._gpus)]
         argv = ["unshare", *_SPACES, "--fork", "--kill-child", "--propagation", "private", *map(str, setup)]
@@ -189,8 +231,11 @@ class BareSlurm:
         if name == "slurmrestd":
             # As the daemon itself it answers by token only: without SLURM_JWT it wants a user of its own first.
             listen = ["unix:/srv/rest/socket", "0.0.0.0:6820"]
-            rest = ["env", "SLURM_JWT=daemon", "slurmrestd", "-s", "slurmctld", "-a", "rest_auth/jwt", *listen]
+            parts = "slurmctld,slurmdbd" if self.accounting else "slurmctld"
+            rest = ["env", "SLURM_JWT=daemon", "slurmrestd", "-s", parts, "-a", "rest_auth/jwt", *listen]
             return _as_user("nobody", rest)
+        if name in _ACCOUNTING_DAEMONS:
+            return _ACCOUNTING_DAEMONS[name]
         number = self.nodes.index(name)
         configless = "enable_configless" in self.conf
         server = ["--conf-server", f"{slurmconf.ADDRESS}:{slurmconf.value(self.conf, 'SlurmctldPort', '6817')}"]
@@ -292,21 +337,6 @@ class BareSlurm:
                 said = "\n".join(f"--- {name}\n{self.log(name)[-1500:]}" for name in dead or list(self._daemons)[:3])
                 raise CommandError([f"bare Slurm: {what}"], reason, said)
             time.sleep(0.03)
-
-
-def _as_user(user: str, argv: Sequence[str]) -> list[str]:
-    """`argv` as a user of the root file system."""
-    if user == "root":
-        return list(argv)
-    home = ["env", f"USER={user}", "HOME=/tmp"]
-    return [
-        "setpriv",
-        f"--reuid={user}",
-        f"--regid={user if user != 'nobody' else 'nogroup'}",
-        "--init-groups",
-        *home,
-        *argv,
-    ]
 
 
 def _child(pid: int) -> int:

@@ -44,13 +44,26 @@ ResumeProgram=/bin/true
 SchedulerParameters=sched_interval=5,batch_sched_delay=0
 """
 
+_ACCOUNTING = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=controller
+AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=associations,limits,qos
+AccountingStoreFlags=job_comment,job_env,job_extra,job_script
+TrackWCKey=yes
+"""
 
-def default_files(nodes: int, gpus: int, lines: Sequence[str]) -> dict[str, str]:
-    """slurm.conf, gres.conf and cgroup.conf of nodes n0... with 32 CPUs, 128 GB and `gpus` GPUs each, in partition main."""
+
+def default_files(nodes: int, gpus: int, lines: Sequence[str], *, accounting: bool = False) -> dict[str, str]:
+    """slurm.conf, gres.conf and cgroup.conf of nodes n0... with 32 CPUs, 128 GB and `gpus` GPUs each, in partition main.
+
+    With `accounting`, jobs are accounted in the slurmdbd of the same machine, and their steps measured.
+    """
     shape = "CPUs=32 Boards=1 SocketsPerBoard=2 CoresPerSocket=16 ThreadsPerCore=1 RealMemory=128000"
     gres = f" Gres=gpu:h100:{gpus}" if gpus else ""
     names = f"n[0-{nodes - 1}]" if nodes > 1 else "n0"
-    conf = [_BASE, *(["GresTypes=gpu\n"] if gpus else []), *(f"{line}\n" for line in lines)]
+    base = _BASE.replace("jobacct_gather/none", "jobacct_gather/linux") + _ACCOUNTING if accounting else _BASE
+    conf = [base, *(["GresTypes=gpu\n"] if gpus else []), *(f"{line}\n" for line in lines)]
     if nodes:
         conf.append(f"NodeName={names} {shape}{gres} State=CLOUD\n")
         conf.append(f"PartitionName=main Nodes={names} Default=YES MaxTime=INFINITE State=UP\n")

@@ -7,7 +7,25 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cluster import images, rootfs
+from tests.cluster.shell import CommandError
 from tests.cluster.slurm import BareSlurm
+
+
+def need_root_file_system(suite: str, *, accounting: bool) -> None:
+    """Skip where a bare Slurm can't be: without root rights, or when Debian doesn't give the packages of `suite` today.
+
+    Only Debian's unstable is skipped so. A root file system that is there and a Slurm that doesn't run on it is a failure.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("a bare Slurm needs root: it makes namespaces")
+    try:
+        rootfs.folder(images.bare_recipe(suite, accounting=accounting))
+    except CommandError as error:
+        if suite != "sid":
+            raise
+        reason = next((line for line in error.output.splitlines() if line.startswith("E: ")), error.reason)
+        pytest.skip(f"Debian {suite} gives no root file system today: {reason}")
 
 
 @pytest.fixture(scope="module")

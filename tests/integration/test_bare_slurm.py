@@ -12,6 +12,7 @@ import pytest
 
 from tests.cluster import slurmconf
 from tests.cluster.slurm import BareSlurm
+from tests.integration.conftest import need_root_file_system
 
 pytestmark = pytest.mark.slurm
 
@@ -98,3 +99,28 @@ def test_wrong_configuration_shows_what_slurmctld_says() -> None:
     """A slurm.conf that slurmctld does not take is an error with slurmctld's own words."""
     with pytest.raises(RuntimeError, match="NoSuchKey"), BareSlurm(nodes=1, config_lines=["NoSuchKey=1"]):
         pass
+
+
+@pytest.mark.parametrize(("suite", "release"), [("trixie", "24.11."), ("sid", "26.")])
+def test_each_release_runs_with_accounting(suite: str, release: str) -> None:
+    """Jobs run and are accounted to their user's own account; slurmdbd comes back after a crash of its database."""
+    need_root_file_system(suite, accounting=True)
+    with BareSlurm(nodes=2, suite=suite, accounting=True) as slurm:
+        assert slurm.run("sinfo", "--version").stdout.startswith(f"slurm {release}")
+        assert sorted(slurm.run("srun", "-N2", "hostname", user="bob").stdout.split()) == ["n0", "n1"]
+        assert accounted(slurm) == "bob|chemistry|COMPLETED"
+        for daemon in ("slurmdbd", "mariadb"):
+            slurm.kill(daemon)
+        slurm.start("mariadb")
+        slurm.start("slurmdbd")
+        assert accounted(slurm) == "bob|chemistry|COMPLETED"
+
+
+def accounted(slurm: BareSlurm) -> str:
+    """User, account and state of the only job there has been, once slurmdbd knows its end."""
+    sacct = ("sacct", "-aXnP", "-o", "user,account,state")
+    end = time.monotonic() + 30
+    while not (said := slurm.run(*sacct, check=False).stdout.strip()).endswith("COMPLETED"):
+        assert time.monotonic() < end, said
+        time.sleep(0.2)
+    return said

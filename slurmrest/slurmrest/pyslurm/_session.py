@@ -26,6 +26,7 @@ from slurmrest.tokens import FileToken, SignedTokens, StaticToken, TokenSource
 if TYPE_CHECKING:
     from slurmrest.answers import Answer
     from slurmrest.client import Slurm
+    from slurmrest.core import Params
     from slurmrest.endpoints import Api
     from slurmrest.timeouts import Timeouts
 
@@ -92,7 +93,7 @@ def request(
     tail: str,
     *,
     api: Api = "slurm",
-    params: Mapping[str, str | int] | None = None,
+    params: Params | None = None,
     body: Mapping[str, Any] | None = None,
     not_found: int = SLURM_ERROR,
 ) -> Answer:

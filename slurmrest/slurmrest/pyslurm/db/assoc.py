@@ -1,13 +1,13 @@
 """`pyslurm.db.Association` and `Associations`: who may use which account, and how much of the cluster.
 
-Used by scripts. What always holds: an association's key is its id; a limit that isn't set is None; `modify` changes what
-is set in `changes` and leaves the rest as it is. Times are minutes. Fields: sacctmgr(1), "association".
+Used by scripts. What always holds: an association's key is its id; a limit that isn't set is UNLIMITED; `modify` changes
+what is set in `changes` and leaves the rest as it is. Times are minutes. Fields: sacctmgr(1), "association".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from slurmrest.pyslurm import _session
 from slurmrest.pyslurm._fields import Record, field, missing, setting
@@ -17,7 +17,6 @@ from slurmrest.pyslurm._forms import (
     text,
     texts,
     to_integer,
-    to_line,
     to_minutes,
     to_number,
     to_texts,
@@ -29,18 +28,23 @@ from slurmrest.pyslurm.db.filters import AssociationFilter, selects_nothing
 from slurmrest.pyslurm.error import PyslurmError
 from slurmrest.pyslurm.xcollections import MultiClusterMap
 
-_KEY = ("account", "cluster", "partition", "user")
+_KEY: Final = ("account", "cluster", "partition", "user")
 """What slurmdbd tells associations apart by."""
+_WITH_IDS: Final = "v0.0.43"
+"""Answers of v0.0.41 and v0.0.42 have 0 for each id (24.11 and 26.05); the accounts' answer has them."""
 
 
 class Association(Record):
-    """One association. `group_...` limits are for all of an account's jobs together, `max_...` for each."""
+    """One association. `group_...` limits are for all of an account's jobs together, `max_...` for each.
+
+    Of resources, `modify` sets all that are given for a limit, and takes those away that aren't.
+    """
 
     account = setting("account", read=text, write=to_word)
     cluster = setting("cluster", read=text, write=to_word)
     partition = setting("partition", read=text, write=to_word)
     user = setting("user", read=text, write=to_word)
-    comment = setting("comment", read=text, write=to_line)
+    comment = field("comment", read=text)
     id = setting("id.id", "id", read=identity, write=to_integer, to="id")
     is_default = field("is_default", read=bool)
     parent_account = field("parent_account", read=text)
@@ -83,9 +87,12 @@ class Associations(MultiClusterMap[int, Association]):
     ) -> Associations:
         """The associations that fit; without a filter all. A collection stands for its ids."""
         version = _session.api_version()
+        raws = ask("associations/", "associations", _filter(db_filter).params(), db_connection)
+        ids = _ids(db_connection) if raws and version < _WITH_IDS and not isinstance(raws[0].get("id"), dict) else {}
         found = cls()
-        for raw in ask("associations/", "associations", _filter(db_filter).params(), db_connection):
-            found.add(Association._of(raw, version))
+        for raw in raws:
+            number = ids.get(_key(raw))
+            found.add(Association._of({**raw, "id": number} if number else raw, version))
         return found
 
     @staticmethod
@@ -105,7 +112,7 @@ class Associations(MultiClusterMap[int, Association]):
         if selects_nothing(_filter(db_filter)):
             return []
         found = list(Associations.load(db_filter, db_connection).values())
-        entries = [{name: one._raw.get(name) or "" for name in _KEY} | body for one in found]
+        entries = [_changed(one._raw, body) for one in found]
         if entries:
             change(lambda: _send(entries), db_connection)
         return sorted(one.id for one in found if one.id is not None)
@@ -115,6 +122,28 @@ def _filter(asked: AssociationFilter | Associations | None) -> AssociationFilter
     if isinstance(asked, Associations):
         return AssociationFilter(ids=list(asked.keys()))
     return asked if asked is not None else AssociationFilter()
+
+
+def _key(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(raw.get(name) or "" for name in _KEY)
+
+
+def _ids(connection: Connection | None) -> dict[tuple[str, ...], int]:
+    """The id of each association, from the answer about accounts."""
+    accounts = ask("accounts/", "accounts", {"WithAssociations": "true"}, connection)
+    return {_key(one): one.get("id") or 0 for account in accounts for one in account.get("associations") or ()}
+
+
+def _changed(raw: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """The request for one association. slurmdbd drops every limit on resources that a request leaves out."""
+    kept = {"max": {"tres": (raw.get("max") or {}).get("tres") or {}}}
+    return dict(zip(_KEY, _key(raw), strict=True)) | _merged(kept, body)
+
+
+def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """`new` within `old`, at any depth."""
+    both = (name for name in new if isinstance(old.get(name), dict) and isinstance(new[name], Mapping))
+    return {**old, **new, **{name: _merged(old[name], new[name]) for name in both}}
 
 
 def _send(entries: list[dict[str, Any]]) -> None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from slurmrest.pyslurm import _session
 from slurmrest.pyslurm.error import PyslurmError
+
+if TYPE_CHECKING:
+    from slurmrest.core import Params
 
 Change = Callable[[], None]
 
@@ -86,7 +89,7 @@ class Connection:
 
 
 def ask(
-    tail: str, field: str, params: Mapping[str, str | int] | None = None, connection: Connection | None = None
+    tail: str, field: str, params: Params | None = None, connection: Connection | None = None
 ) -> list[Mapping[str, Any]]:
     """The entries of an answer of slurmdbd. Raises PyslurmError, also for a closed connection."""
     if connection is not None:

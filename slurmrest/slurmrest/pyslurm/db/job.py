@@ -8,6 +8,7 @@ limits minutes. Fields: sacct(1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from slurmrest.pyslurm import _session
@@ -15,7 +16,8 @@ from slurmrest.pyslurm._fields import Record, computed, field, missing, setting
 from slurmrest.pyslurm._forms import count, integer, limit, moment, text, texts, to_line, to_text
 from slurmrest.pyslurm.db._forms import hosts, identity, resources, state, to_exit_code
 from slurmrest.pyslurm.db.connection import Connection, ask, change
-from slurmrest.pyslurm.db.filters import JobFilter, selects_nothing
+from slurmrest.pyslurm.db.filters import JobFilter, QualityOfServiceFilter, selects_nothing, words
+from slurmrest.pyslurm.db.qos import QualitiesOfService
 from slurmrest.pyslurm.db.stats import JobStatistics
 from slurmrest.pyslurm.db.step import JobSteps
 from slurmrest.pyslurm.db.tres import GPU, GenericResources, TrackableResources
@@ -208,11 +210,13 @@ class Jobs(MultiClusterMap[int, Job]):
     def load(cls, db_filter: JobFilter | Jobs | None = None, db_connection: Connection | None = None) -> Jobs:
         """The jobs that fit; without a filter those since midnight. A collection stands for its ids."""
         wanted = _filter(db_filter)
+        if wanted.with_env:
+            raise _session.impossible("the environment of a job in the database")
         version = _session.api_version()
         found = cls()
-        for raw in ask("jobs/", "jobs", wanted.params(), db_connection):
+        for raw in _ask(wanted, db_connection):
             job = Job._of(raw, version)
-            if wanted.takes(job.cpus, job.num_nodes, job.time_limit):
+            if wanted.takes(job.cpus, job.num_nodes, job.time_limit, job.group_name):
                 found.add(job)
         found.calc_stats()
         return found
@@ -250,6 +254,22 @@ def _filter(asked: JobFilter | Jobs | None) -> JobFilter:
     if isinstance(asked, Jobs):
         return JobFilter(ids=list(asked.keys()), clusters=list(asked.clusters()) or None)
     return asked if asked is not None else JobFilter()
+
+
+def _ask(wanted: JobFilter, connection: Connection | None) -> list[Mapping[str, Any]]:
+    """slurmdbd's jobs. It gives scripts of jobs that are named only: those of a search are asked for by their ids."""
+    asked = words("qos", wanted.qos)
+    known = QualitiesOfService.load(QualityOfServiceFilter(names=asked), connection) if asked else {}
+    qos_ids = [one.id for one in known.values() if one.id]
+    if asked and not qos_ids:
+        return []
+    if wanted.with_script and not words("ids", wanted.ids):
+        found = ask("jobs/", "jobs", replace(wanted, with_script=False).params(qos_ids), connection)
+        ids = [raw["job_id"] for raw in found]
+        if not ids:
+            return []
+        wanted = replace(wanted, ids=ids)
+    return ask("jobs/", "jobs", wanted.params(qos_ids), connection)
 
 
 def _send(body: Mapping[str, Any]) -> None:

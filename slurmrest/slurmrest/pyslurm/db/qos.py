@@ -9,11 +9,13 @@ from typing import Any
 
 from slurmrest.pyslurm import _session
 from slurmrest.pyslurm._fields import Record, field, plain, setting
-from slurmrest.pyslurm._forms import text, to_word
+from slurmrest.pyslurm._forms import text, texts, to_word
 from slurmrest.pyslurm.db._forms import identity
 from slurmrest.pyslurm.db.connection import Connection, ask
 from slurmrest.pyslurm.db.filters import QualityOfServiceFilter
 from slurmrest.pyslurm.error import RPCError
+
+_RENAMED = "v0.0.42"
 
 
 class QualityOfService(Record):
@@ -22,6 +24,7 @@ class QualityOfService(Record):
     name = setting("name", read=text, write=to_word)
     description = field("description", read=text)
     id = field("id", read=identity)
+    _preempt_modes = field("preempt.mode", read=texts)
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(**({} if name is None else {"name": name}))
@@ -49,9 +52,13 @@ class QualitiesOfService(dict[Any, QualityOfService]):
         name_is_key: bool = True,
     ) -> QualitiesOfService:
         """Those that fit; without a filter all. `name_is_key=False`: by id."""
-        params = (db_filter or QualityOfServiceFilter()).params()
+        asked = db_filter or QualityOfServiceFilter()
         version = _session.api_version()
+        params = (
+            {"with_deleted" if version < _RENAMED else "Include deleted QOS": "true"} if asked.with_deleted else None
+        )
         found = [QualityOfService._of(raw, version) for raw in ask("qos/", "qos", params, db_connection)]
+        found = [one for one in found if asked.takes(one.name, one.id, one.description, one._preempt_modes)]
         return cls((one.name if name_is_key else one.id, one) for one in found)
 
     def to_dict(self, recursive: bool = False) -> dict[Any, Any]:

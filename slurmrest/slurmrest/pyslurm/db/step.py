@@ -16,6 +16,11 @@ from slurmrest.pyslurm.db.stats import JobStepStatistics
 from slurmrest.pyslurm.db.tres import GPU, GenericResources
 
 
+def _governor(raw: Any) -> str | None:
+    """The governor's name; Slurm writes "0" for none."""
+    return None if raw == "0" else text(raw)
+
+
 class JobStep(Record):
     """A step of a job in the database. All attributes are read-only; memory is MiB, times are seconds."""
 
@@ -29,9 +34,9 @@ class JobStep(Record):
     time_limit = field("time.limit", read=limit, since="v0.0.43")
     exit_code = field("exit_code.return_code", read=integer)
     exit_code_signal = field("exit_code.signal.id", read=identity)
-    cpu_frequency_min = field("CPU.requested_frequency.min", read=limit)
-    cpu_frequency_max = field("CPU.requested_frequency.max", read=limit)
-    cpu_frequency_governor = field("CPU.governor", read=text)
+    cpu_frequency_min = field("CPU.requested_frequency.min", read=identity)
+    cpu_frequency_max = field("CPU.requested_frequency.max", read=identity)
+    cpu_frequency_governor = field("CPU.governor", read=_governor)
     name = field("step.name", read=text)
     state = field("state", read=state)
     cancelled_by = field("kill_request_user", read=text)

@@ -255,8 +255,8 @@ class TrackableResources:
 
     @classmethod
     def from_list(cls, entries: Iterable[Mapping[str, Any]] | None) -> Self:
-        """Of REST's list of {"type", "name", "id", "count"}."""
-        return cls.of(map(_entry, entries or ()))
+        """Of REST's list of {"type", "name", "id", "count"}. A count below zero is one that Slurm doesn't know."""
+        return cls.of(one for one in map(_entry, entries or ()) if one.count >= 0)
 
     @classmethod
     def of(cls, resources: Iterable[TrackableResource], global_tres_data: TrackableResources | None = None) -> Self:

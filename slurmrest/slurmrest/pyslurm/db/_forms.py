@@ -57,6 +57,14 @@ def hosts(raw: Any) -> str | None:
     return None if found == "None assigned" else found
 
 
+def exit_code(raw: Any) -> int | None:
+    """The exit code; 0 for what a signal ended (as sacct has it), None for what hasn't ended."""
+    if raw is None:
+        return None
+    code = read_int(raw.get("return_code"))
+    return 0 if code is None and read_int((raw.get("signal") or {}).get("id")) else code
+
+
 def to_exit_code(value: int) -> dict[str, bool | int]:
     """An exit code of a process."""
     code = to_integer(value)

@@ -14,7 +14,7 @@ from typing import Any
 from slurmrest.pyslurm import _session
 from slurmrest.pyslurm._fields import Record, computed, field, missing, setting
 from slurmrest.pyslurm._forms import count, integer, limit, moment, text, texts, to_line, to_text
-from slurmrest.pyslurm.db._forms import hosts, identity, resources, state, to_exit_code
+from slurmrest.pyslurm.db._forms import exit_code, hosts, identity, resources, state, to_exit_code
 from slurmrest.pyslurm.db.connection import Connection, ask, change
 from slurmrest.pyslurm.db.filters import JobFilter, QualityOfServiceFilter, selects_nothing, words
 from slurmrest.pyslurm.db.qos import QualitiesOfService
@@ -72,7 +72,7 @@ class Job(Record):
     submit_time = field("time.submission", read=moment)
     suspended_time = field("time.suspended", read=count)
     time_limit = field("time.limit", read=limit)
-    exit_code = field("exit_code.return_code", read=integer)
+    exit_code = field("exit_code", read=exit_code)
     exit_code_signal = field("exit_code.signal.id", read=identity)
     failed_node = field("failed_node", read=text)
     group_name = field("group", read=text)

@@ -11,7 +11,7 @@ from typing import Any
 
 from slurmrest.pyslurm._fields import Record, computed, field, missing, plain
 from slurmrest.pyslurm._forms import count, integer, limit, moment, text
-from slurmrest.pyslurm.db._forms import hosts, identity, resources, state
+from slurmrest.pyslurm.db._forms import exit_code, hosts, identity, resources, state
 from slurmrest.pyslurm.db.stats import JobStepStatistics
 from slurmrest.pyslurm.db.tres import GPU, GenericResources
 
@@ -32,7 +32,7 @@ class JobStep(Record):
     end_time = field("time.end", read=moment)
     suspended_time = field("time.suspended", read=count)
     time_limit = field("time.limit", read=limit, since="v0.0.43")
-    exit_code = field("exit_code.return_code", read=integer)
+    exit_code = field("exit_code", read=exit_code)
     exit_code_signal = field("exit_code.signal.id", read=identity)
     cpu_frequency_min = field("CPU.requested_frequency.min", read=identity)
     cpu_frequency_max = field("CPU.requested_frequency.max", read=identity)
@@ -101,5 +101,5 @@ class JobSteps(dict[int | str, JobStep]):
 def _step_id(raw: Mapping[str, Any]) -> tuple[int | None, int | str | None]:
     """The job's and the step's id of "12.0", "12.batch" (and "12_3.0" of an array's task, "12+0.0" of a het job)."""
     job, _, step = str((raw.get("step") or {}).get("id") or "").rpartition(".")
-    digits = "".join(job.replace("+", "_").split("_")[:1])
-    return int(digits) if digits.isdigit() else None, (int(step) if step.isdigit() else step) or None
+    digits = job.replace("+", "_").partition("_")[0]
+    return int(digits) if digits.isdigit() else None, int(step) if step.isdigit() else step or None

@@ -20,6 +20,8 @@ _D = TypeVar("_D")
 _IDS: Final = {1: "cpu", 2: "mem", 3: "energy", 4: "node", 5: "billing", 6: "fs/disk", 7: "vmem", 8: "pages"}
 _NUMBERS: Final = {name: number for number, name in _IDS.items()}
 """The ids that every slurmdbd gives to the same resources; `sacctmgr show tres` lists them."""
+_HIDDEN: Final = "dynamic_offset"
+"""slurmdbd's mark of where ids of resources begin; sacctmgr doesn't show it either."""
 _UNITS: Final = "KMGTPE"
 _COUNT: Final = re.compile(r"(-?\d+)(\.\d+)?([KMGTPE]?)(?:iB|B)?", re.IGNORECASE)
 _KEY: Final = re.compile(r"[A-Za-z0-9_.:/+@-]{1,256}")
@@ -272,7 +274,8 @@ class TrackableResources:
         from slurmrest.pyslurm.db.connection import ask
 
         found = map(_entry, ask("tres/", "TRES", connection=db_connection))
-        return cls.of(one for one in found if db_filter is None or db_filter.takes(one))
+        wanted = db_filter or TrackableResourceFilter()
+        return cls.of(one for one in found if one.tres_type != _HIDDEN and wanted.takes(one))
 
     @property
     def gpus(self) -> dict[str, GPU]:

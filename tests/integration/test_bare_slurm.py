@@ -106,7 +106,7 @@ def test_each_release_runs_with_accounting(suite: str, release: str) -> None:
     """Jobs run and are accounted to their user's own account; slurmdbd comes back after a crash of its database."""
     need_root_file_system(suite, accounting=True)
     with BareSlurm(nodes=2, suite=suite, accounting=True) as slurm:
-        assert slurm.run("sinfo", "--version").stdout.startswith(f"slurm {release}")
+        assert slurm.run("sinfo", "--version").stdout.startswith(f"slurm-wlm {release}")
         assert sorted(slurm.run("srun", "-N2", "hostname", user="bob").stdout.split()) == ["n0", "n1"]
         assert accounted(slurm) == "bob|chemistry|COMPLETED"
         for daemon in ("slurmdbd", "mariadb"):

@@ -33,7 +33,7 @@ skip-networking
 innodb_log_file_size=4M
 innodb_undo_tablespaces=0
 innodb_buffer_pool_size=64M
-innodb_flush_log_at_trx_commit=0
+innodb_flush_log_at_trx_commit=2
 innodb_lock_wait_timeout=900
 CNF
 cat > /etc/slurm/slurmdbd.conf << CNF

@@ -16,6 +16,8 @@ from weakref import WeakSet
 
 from slurmrest.binding import AsyncFace, SyncFace, as_async, as_sync
 from slurmrest.calls import Calls
+from slurmrest.db import AsyncDb, Db
+from slurmrest.db_calls import DbCalls
 from slurmrest.sharing import AsyncShared, SyncShared
 from slurmrest.submission import Description, Submitter, checked_key, described
 from slurmrest.timeouts import Timeouts
@@ -31,7 +33,8 @@ class AsyncSlurm(AsyncFace[Calls]):
     """A slurmrestd at `url` (`http://host:6820`, `https://...` or `unix:///path`), for one event loop.
 
     `tokens` gives a token per user; `user` is whom calls are made as unless they name another; `version` forces an API
-    version ("v0.0.42"), None negotiates; `transport` replaces httpx's own, for tests. Use as `async with`.
+    version ("v0.0.42"), None negotiates; `transport` replaces httpx's own, for tests. `db` has slurmdbd's calls. Use as
+    `async with`.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class AsyncSlurm(AsyncFace[Calls]):
 
         timeouts = timeouts or Timeouts()
         super().__init__(Calls(tokens, user, version, timeouts), AsyncTransport(url, timeouts, transport))
+        self.db = AsyncDb(DbCalls(self._core), self._transport)
         self._submitter = Submitter(self._core)
         self._learned = AsyncShared(lambda: self._run(self._submitter.learn()))
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
@@ -170,6 +174,7 @@ class Slurm(SyncFace[Calls]):
 
         timeouts = timeouts or Timeouts()
         super().__init__(Calls(tokens, user, version, timeouts), SyncTransport(url, timeouts, transport))
+        self.db = Db(DbCalls(self._core), self._transport)
         self._submitter = Submitter(self._core)
         self._learned = SyncShared(lambda: self._run(self._submitter.learn()))
         self._guard = threading.Lock()

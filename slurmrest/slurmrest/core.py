@@ -97,12 +97,21 @@ class Core:
         """Whom a call is made as. Raises InvalidRequest for what can't be a user's name."""
         return self.user if user is None else checked(USER, user, "user name")
 
-    def one(self, tail: str, entries: Entries[T], is_it: Callable[[T], bool], wanted: str) -> Steps[T]:
+    def one(
+        self,
+        tail: str,
+        entries: Entries[T],
+        is_it: Callable[[T], bool],
+        wanted: str,
+        *,
+        api: Api = "slurm",
+        params: Params | None = None,
+    ) -> Steps[T]:
         """The one entry that was asked for. An answer with other entries only is as good as none: NotFound."""
         adapter = yield from self.adapt()
-        where: Where = {"method": "GET", "path": adapter.path(tail)}
+        where: Where = {"method": "GET", "path": adapter.path(tail, api)}
         try:
-            answer = yield from self.get(tail)
+            answer = yield from self.call("GET", tail, api=api, params=params, repeatable=True, safe=True)
         except InvalidRequest as error:
             # "Failure to query node" comes without a number; for partitions 24.11 says 9000, "Unable to find".
             if error.number == 0 or _UNKNOWN in error.text:
@@ -240,6 +249,11 @@ def refuse_nul(value: Any, where: str = "") -> None:
     elif isinstance(value, (list, tuple)):
         for index, inner in enumerate(value):
             refuse_nul(inner, f"{where}[{index}]")
+
+
+def written_time(moment: int | str) -> str:
+    """A time for a query: seconds since 1970, which v0.0.40 and v0.0.41 take in no other form, or Slurm's own words."""
+    return f"uts{moment}" if isinstance(moment, int) else moment
 
 
 def segment(pattern: re.Pattern[str], text: str, what: str) -> str:

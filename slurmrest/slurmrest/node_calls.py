@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, TypedDict, Unpack
 
-from slurmrest.core import NODE_NAME, STATE_WORD, Core, checked, refuse_nul, segment
+from slurmrest.core import NODE_NAME, STATE_WORD, Core, checked, refuse_nul, segment, written_time
 from slurmrest.errors import InvalidRequest, Unavailable
 from slurmrest.messages import Steps
 from slurmrest.numbers import INFINITE, Infinite, number, read_int
@@ -52,13 +52,13 @@ class NodeCalls(Core):
     def nodes_since(self, moment: int | None) -> Steps[tuple[list[Node] | None, int | None]]:
         """All nodes, or None if none has changed since `moment`; and the moment to ask with next time.
 
-        A changed one costs the whole list, none costs nothing. 24.11's older versions can't be asked like this (error
-        9202), and its v0.0.42 fails when nodes have changed but no partition ("Unable to query partitions").
+        A changed one costs the whole list, none costs nothing. 24.11 fails when nodes have changed but no partition ("Unable
+        to query partitions"): then the list is asked for plainly.
         """
         adapter = yield from self.adapt()
         entries = adapter.each_node()
-        if moment is not None and adapter.takes_update_time:
-            params = {"update_time": moment}
+        if moment is not None:
+            params = {"update_time": written_time(moment)}
             try:
                 answer = yield from self.call("GET", "nodes/", params=params, safe=True, entries=entries, retries=0)
             except Unavailable:

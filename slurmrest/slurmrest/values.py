@@ -89,6 +89,10 @@ class ExitCode:
     signal: int | None = None
 
 
+NO_EXIT: Final = ExitCode()
+"""Nothing is known of an end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One job. `nodes` is hostlist text ("" while pending); `time_limit` is minutes.
@@ -114,7 +118,7 @@ class Job:
     tres_per_node: str = ""
     memory_per_node: int | None = None
     time_limit: Number = None
-    exit_code: ExitCode = ExitCode()
+    exit_code: ExitCode = NO_EXIT
     submit_time: int | None = None
     start_time: int | None = None
     end_time: int | None = None

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from slurmrest import reading
+from slurmrest import db_reading, reading
+from slurmrest.db_values import Account, Association, Cluster, Instance, JobRecord, Qos, Tres, User, Wckey
 from slurmrest.endpoints import RELEASES, Api
 from slurmrest.errors import ProtocolError, Unsupported
 from slurmrest.streams import Entries, Raw
@@ -38,8 +39,8 @@ class Adapter:
     """What one version's answers become. With `raw`, each value keeps the entry that it was read from."""
 
     version: str
-    takes_update_time: bool = True
-    """May a list be asked for only if it has changed? 24.11's older versions refuse the number (error 9202)."""
+    parameters: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Queries of slurmdbd whose parameters are called otherwise than in v0.0.40: (path, name there) -> name here."""
     serves_slurmdb: bool = True
     """Does this slurmrestd know slurmdbd's calls? It may be started without them."""
 
@@ -79,6 +80,46 @@ class Adapter:
         """Of `GET ping/`, slurmctld's or slurmdbd's."""
         return Entries("pings", reading.ping)
 
+    def each_account(self, raw: bool = False) -> Entries[Account]:
+        """Of slurmdbd's `GET accounts/`."""
+        return _entries("accounts", db_reading.account, raw)
+
+    def each_user(self, raw: bool = False) -> Entries[User]:
+        """Of slurmdbd's `GET users/`."""
+        return _entries("users", db_reading.user, raw)
+
+    def each_association(self, raw: bool = False) -> Entries[Association]:
+        """Of slurmdbd's `GET associations/`."""
+        return _entries("associations", db_reading.association, raw)
+
+    def each_qos(self, raw: bool = False) -> Entries[Qos]:
+        """Of slurmdbd's `GET qos/`."""
+        return _entries("qos", db_reading.qos, raw)
+
+    def each_wckey(self, raw: bool = False) -> Entries[Wckey]:
+        """Of slurmdbd's `GET wckeys/`."""
+        return _entries("wckeys", db_reading.wckey, raw)
+
+    def each_tres(self) -> Entries[Tres]:
+        """Of slurmdbd's `GET tres/`."""
+        return Entries("TRES", db_reading.tres)
+
+    def each_cluster(self, raw: bool = False) -> Entries[Cluster]:
+        """Of slurmdbd's `GET clusters/`."""
+        return _entries("clusters", db_reading.cluster, raw)
+
+    def each_instance(self) -> Entries[Instance]:
+        """Of slurmdbd's `GET instances/`."""
+        return _entries("instances", db_reading.instance, raw=True)
+
+    def each_job_record(self, raw: bool = False) -> Entries[JobRecord]:
+        """Of slurmdbd's `GET jobs/` and `GET job/{id}`."""
+        return _entries("jobs", db_reading.job, raw)
+
+    def parameter(self, tail: str, name: str) -> str:
+        """What a query's parameter is called in this version."""
+        return self.parameters.get((tail, name), name)
+
     def nodes(self, payload: Raw) -> list[Node]:
         """All of an answer that is there as a whole."""
         return self.each_node().read_all(payload)
@@ -117,8 +158,27 @@ class Adapter:
         return Entries("status", reading.outcome).read_all({"status": flat})
 
 
+_ASSOCIATIONS: Final = {
+    "only_defaults": "Filter to only defaults",
+    "with_deleted": "Include deleted associations",
+    "with_raw_qos": "Include the raw QOS or delta_qos",
+    "with_sub_accts": "Include sub acct information",
+    "with_usage": "Include usage",
+    "without_parent_info": "Exclude parent id/name",
+    "without_parent_limits": "Exclude limits from parents",
+}
+_RENAMED: Final = {
+    "accounts/": {"with_assocs": "WithAssociations", "with_coords": "WithCoordinators", "with_deleted": "DELETED"},
+    "association/": _ASSOCIATIONS,
+    "associations/": _ASSOCIATIONS,
+    "qos/": {"with_deleted": "Include deleted QOS"},
+}
+"""From v0.0.42 on some flags of a query bear the words that only document them elsewhere."""
+_PARAMETERS: Final = {(tail, old): new for tail, names in _RENAMED.items() for old, new in names.items()}
+_OLD: Final = ("v0.0.40", "v0.0.41")
+
 ADAPTERS: Final[dict[str, Adapter]] = {
-    version: Adapter(version, takes_update_time=version not in ("v0.0.40", "v0.0.41")) for version in RELEASES
+    version: Adapter(version) if version in _OLD else Adapter(version, parameters=_PARAMETERS) for version in RELEASES
 }
 """The versions that the client speaks, oldest first."""
 
@@ -148,14 +208,14 @@ def _listed(versions: set[str] | Mapping[str, Adapter]) -> str:
     return ", ".join(sorted(versions)) or "no version"
 
 
-def _entries(field: str, read: Callable[[Raw], T], raw: bool) -> Entries[T]:
-    """The list `field` of an answer, read by `read`; with `raw`, each value keeps its entry."""
+def _entries(name: str, read: Callable[[Raw], T], raw: bool) -> Entries[T]:
+    """The list `name` of an answer, read by `read`; with `raw`, each value keeps its entry."""
     if not raw:
-        return Entries(field, read)
+        return Entries(name, read)
 
     def keeping(entry: Raw) -> T:
         value = read(entry)
         object.__setattr__(value, "raw", entry)  # nobody else has the new value yet
         return value
 
-    return Entries(field, keeping)
+    return Entries(name, keeping)

@@ -6,6 +6,7 @@ nothing else of ours, and the local cluster's name is known once anything was an
 
 from __future__ import annotations
 
+import atexit
 import base64
 import json
 import os
@@ -80,6 +81,9 @@ def _exchange(client: Slurm | None) -> None:
         old, _client, _cluster = _client, client, ""
     if old is not None and old is not client:
         old.close()
+
+
+atexit.register(disconnect)  # a script needn't close what it never opened
 
 
 def session() -> Slurm:

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, Self
 
 from slurmrest.pyslurm import _forms as forms
 from slurmrest.pyslurm import _job_forms as job_forms
-from slurmrest.pyslurm._fields import Record, computed, field, missing
+from slurmrest.pyslurm._fields import Field, Record, T, computed, field, missing
 from slurmrest.pyslurm._session import (
     api_version,
     ask_local_cluster,
@@ -198,6 +198,10 @@ class Job(Record):
 
     def __hash__(self) -> int:
         return hash(self._id)
+
+    def _read(self, one: Field[T]) -> T | None:
+        """For `to_dict`: steps that were not asked for are None."""
+        return None if one.name == "steps" and self._steps is None else super()._read(one)
 
     @computed
     def id(self) -> int:

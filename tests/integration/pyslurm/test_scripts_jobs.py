@@ -105,12 +105,11 @@ def test_the_jobs_of_a_user_are_cancelled(scripts: Scripts) -> None:
 
 
 def test_a_job_gets_a_signal(scripts: Scripts) -> None:
-    """Its processes see it."""
-    trap = "trap 'exit 9' USR1; while :; do sleep 0.1; done"
+    """Its batch script sees it."""
+    trap = "trap 'exit 9' USR1; touch /tmp/trapped; while :; do sleep 0.1; done"
     job_id = scripts.in_state(scripts.job(script=trap), "RUNNING")
-    scripts.until(
-        "the job's shell runs", lambda: bool(scripts.slurm.run("pgrep", "-f", "trap 'exit 9'", check=False).stdout)
-    )
+    trapped = ("test", "-e", "/tmp/trapped")
+    scripts.until("the job waits for the signal", lambda: scripts.slurm.run(*trapped, check=False).returncode == 0)
     assert scripts.run("signal_job", job_id, "USR1") == []
     assert scripts.in_state(job_id, "FAILED") == job_id
     assert scripts.shown("job", job_id)["ExitCode"] == "9:0"

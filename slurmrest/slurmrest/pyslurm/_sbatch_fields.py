@@ -115,6 +115,9 @@ _MORE: Final[Mapping[str, Callable[[str], Mapping[str, Any]]]] = {
 }
 """Options without a field: what they set in the request."""
 
+_WINS_OVER_HINT: Final = frozenset({"extra-node-info", "ntasks-per-core", "threads-per-core"})
+"""Next to these, sbatch drops `--hint`."""
+
 _NOT_FOR_JOBS: Final = frozenset({"help", "ignore-pbs", "parsable", "quiet", "usage", "verbose", "version"})
 """What they change is what sbatch prints."""
 
@@ -139,7 +142,10 @@ def fields_of(script: str, environment: Mapping[str, str]) -> tuple[dict[str, An
 def _carried(options: Options) -> tuple[dict[str, Any], dict[str, Any]]:
     values: dict[str, Any] = {}
     more: dict[str, Any] = {}
-    for name, given in options.last().items():
+    named = options.last()
+    for name, given in named.items():
+        if name == "hint" and _WINS_OVER_HINT & named.keys():
+            continue
         try:
             _carry(name, given, values, more)
         except (OSError, TypeError, ValueError, PyslurmError) as error:

@@ -7,7 +7,8 @@ reason, on a day on which Debian unstable can't be had.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -37,6 +38,14 @@ def available(suite: str) -> None:
         rootfs.folder(images.slurm_recipe(suite))
     except CommandError as error:
         pytest.skip(f"Debian {suite} can't be had today: {error}")
+
+
+def until(what: str, done: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait for something to be true."""
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        time.sleep(0.05)
 
 
 @contextmanager

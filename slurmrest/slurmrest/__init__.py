@@ -23,6 +23,7 @@ from slurmrest.errors import (
 from slurmrest.numbers import INFINITE, Infinite, Number, number
 from slurmrest.states import JobBase, JobFlag, JobStates, NodeBase, NodeFlag, NodeStates
 from slurmrest.timeouts import Timeouts
+from slurmrest.tls import TLS
 from slurmrest.tokens import FileToken, SignedTokens, StaticToken, TokenSource
 from slurmrest.values import Diag, ExitCode, Job, JobState, Node, Partition, Ping, Submission
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INFINITE",
+    "TLS",
     "Ambiguous",
     "AsyncSlurm",
     "AsyncWatch",

@@ -21,6 +21,7 @@ from slurmrest.db_calls import DbCalls
 from slurmrest.sharing import AsyncShared, SyncShared
 from slurmrest.submission import Description, Submitter, checked_key, described
 from slurmrest.timeouts import Timeouts
+from slurmrest.tls import TLS
 from slurmrest.tokens import TokenSource
 from slurmrest.values import Job, Submission
 
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 class AsyncSlurm(AsyncFace[Calls]):
     """A slurmrestd at `url` (`http://host:6820`, `https://...` or `unix:///path`), for one event loop.
 
-    `tokens` gives a token per user; `user` is whom calls are made as unless they name another; `version` forces an API
-    version ("v0.0.42"), None negotiates; `transport` replaces httpx's own, for tests. `db` has slurmdbd's calls. Use as
-    `async with`.
+    `tokens` gives a token per user; `user` is whom calls are made as unless they name another (X-SLURM-USER-NAME: a token
+    of root or SlurmUser may act for everybody, any other for its own user only); `version` forces an API version
+    ("v0.0.42"), None negotiates; `tls` names certificates for https; `transport` replaces httpx's own, for tests. `db`
+    has slurmdbd's calls. Use as `async with`.
     """
 
     def __init__(
@@ -45,12 +47,13 @@ class AsyncSlurm(AsyncFace[Calls]):
         user: str = "root",
         version: str | None = None,
         timeouts: Timeouts | None = None,
+        tls: TLS | None = None,
         transport: AsyncBase | None = None,
     ) -> None:
         from slurmrest.transport import AsyncTransport
 
         timeouts = timeouts or Timeouts()
-        super().__init__(Calls(tokens, user, version, timeouts), AsyncTransport(url, timeouts, transport))
+        super().__init__(Calls(tokens, user, version, timeouts), AsyncTransport(url, timeouts, transport, tls))
         self.db = AsyncDb(DbCalls(self._core), self._transport)
         self._submitter = Submitter(self._core)
         self._learned = AsyncShared(lambda: self._run(self._submitter.learn()))
@@ -168,12 +171,13 @@ class Slurm(SyncFace[Calls]):
         user: str = "root",
         version: str | None = None,
         timeouts: Timeouts | None = None,
+        tls: TLS | None = None,
         transport: SyncBase | None = None,
     ) -> None:
         from slurmrest.transport import SyncTransport
 
         timeouts = timeouts or Timeouts()
-        super().__init__(Calls(tokens, user, version, timeouts), SyncTransport(url, timeouts, transport))
+        super().__init__(Calls(tokens, user, version, timeouts), SyncTransport(url, timeouts, transport, tls))
         self.db = Db(DbCalls(self._core), self._transport)
         self._submitter = Submitter(self._core)
         self._learned = SyncShared(lambda: self._run(self._submitter.learn()))

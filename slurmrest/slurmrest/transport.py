@@ -22,6 +22,7 @@ import httpx
 from slurmrest.messages import Lost, Request, Response
 from slurmrest.streams import Malformed, Splitter
 from slurmrest.timeouts import Timeouts
+from slurmrest.tls import TLS
 
 AsyncBase = httpx.AsyncBaseTransport
 SyncBase = httpx.BaseTransport
@@ -33,10 +34,13 @@ _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, h
 class AsyncTransport:
     """For `AsyncSlurm`."""
 
-    def __init__(self, url: str, timeouts: Timeouts, transport: AsyncBase | None = None) -> None:
+    def __init__(
+        self, url: str, timeouts: Timeouts, transport: AsyncBase | None = None, tls: TLS | None = None
+    ) -> None:
         base, socket = _split(url)
+        trust = _trust(base, tls)
         self._timeouts = timeouts
-        inner = transport or httpx.AsyncHTTPTransport(uds=socket, verify=_trust(base), limits=_limits(timeouts))
+        inner = transport or httpx.AsyncHTTPTransport(uds=socket, verify=trust, limits=_limits(timeouts))
         # httpcore looks at every request that waits each time one ends: a thousand at once would cost it seconds.
         self._turns = asyncio.Semaphore(timeouts.connections)
         self._client = httpx.AsyncClient(transport=inner, base_url=base, **_options(timeouts))
@@ -67,12 +71,13 @@ class AsyncTransport:
 class SyncTransport:
     """For `Slurm`, and any number of threads."""
 
-    def __init__(self, url: str, timeouts: Timeouts, transport: SyncBase | None = None) -> None:
+    def __init__(self, url: str, timeouts: Timeouts, transport: SyncBase | None = None, tls: TLS | None = None) -> None:
         base, socket = _split(url)
+        trust = _trust(base, tls)
         self._timeouts = timeouts
         self._deadlines = _Deadlines()
         inner = transport or _bounded(
-            httpx.HTTPTransport(uds=socket, verify=_trust(base), limits=_limits(timeouts)), self._deadlines
+            httpx.HTTPTransport(uds=socket, verify=trust, limits=_limits(timeouts)), self._deadlines
         )
         self._turns = threading.Semaphore(timeouts.connections)
         self._client = httpx.Client(transport=inner, base_url=base, **_options(timeouts))
@@ -228,9 +233,15 @@ def _split(url: str) -> tuple[str, str | None]:
     raise ValueError("the URL is neither http(s)://host[:port] nor unix:///path")
 
 
-def _trust(base: str) -> ssl.SSLContext | bool:
+def _trust(base: str, tls: TLS | None) -> ssl.SSLContext | bool:
     """Whose certificates are believed. Reading them all takes 50 ms: not done where none is shown."""
-    return True if base.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not base.startswith("https:"):
+        if tls is not None:
+            raise ValueError("certificates are of use with https:// only")
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if tls is None:
+        return True
+    return tls.context(httpx.create_ssl_context(trust_env=False) if tls.ca is None else None)
 
 
 def _options(timeouts: Timeouts) -> dict[str, Any]:

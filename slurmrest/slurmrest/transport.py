@@ -28,6 +28,8 @@ AsyncBase = httpx.AsyncBaseTransport
 SyncBase = httpx.BaseTransport
 
 _SLICE: Final = 1 << 16
+_FAILED: Final = (httpx.HTTPError, OSError)
+"""httpx lets an ssl.SSLError through now and then: a server that refuses our certificate says so after the handshake."""
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
 
@@ -52,7 +54,7 @@ class AsyncTransport:
                 return await self._exchange(request)
         except TimeoutError:
             return Lost(True, f"no answer within {self._timeouts.total:g} s")
-        except httpx.HTTPError as error:
+        except _FAILED as error:
             return _lost(error)
 
     async def _exchange(self, request: Request) -> Response | Lost:
@@ -88,7 +90,7 @@ class SyncTransport:
             with self._turns:
                 self._deadlines.begin(self._timeouts.total)
                 return self._exchange(request)
-        except httpx.HTTPError as error:
+        except _FAILED as error:
             return _lost(error)
 
     def _exchange(self, request: Request) -> Response | Lost:
@@ -264,5 +266,5 @@ def _content(request: Request) -> dict[str, Any]:
     }
 
 
-def _lost(error: httpx.HTTPError) -> Lost:
+def _lost(error: Exception) -> Lost:
     return Lost(not isinstance(error, _UNSENT), f"{type(error).__name__}: {error}".rstrip(": "))

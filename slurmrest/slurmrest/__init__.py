@@ -20,12 +20,27 @@ from slurmrest.errors import (
     Unavailable,
     Unsupported,
 )
+from slurmrest.notices import Notice, collect_warnings
 from slurmrest.numbers import INFINITE, Infinite, Number, number
 from slurmrest.states import JobBase, JobFlag, JobStates, NodeBase, NodeFlag, NodeStates
 from slurmrest.timeouts import Timeouts
 from slurmrest.tls import TLS
 from slurmrest.tokens import FileToken, SignedTokens, StaticToken, TokenSource
-from slurmrest.values import Diag, ExitCode, Job, JobState, Node, Partition, Ping, Submission
+from slurmrest.values import (
+    Diag,
+    ExitCode,
+    Job,
+    JobOutcome,
+    JobState,
+    License,
+    Node,
+    NodeShare,
+    Partition,
+    Ping,
+    Reservation,
+    Share,
+    Submission,
+)
 
 if TYPE_CHECKING:
     from slurmrest.client import AsyncSlurm, Slurm
@@ -48,14 +63,18 @@ __all__ = [
     "JobBase",
     "JobChange",
     "JobFlag",
+    "JobOutcome",
     "JobState",
     "JobStates",
+    "License",
     "Node",
     "NodeBase",
     "NodeChange",
     "NodeFlag",
+    "NodeShare",
     "NodeStates",
     "NotFound",
+    "Notice",
     "Number",
     "Partition",
     "PermissionDenied",
@@ -63,6 +82,8 @@ __all__ = [
     "PollFailed",
     "PollRecovered",
     "ProtocolError",
+    "Reservation",
+    "Share",
     "SignedTokens",
     "Slurm",
     "SlurmError",
@@ -74,6 +95,7 @@ __all__ = [
     "Unsupported",
     "Watch",
     "What",
+    "collect_warnings",
     "number",
 ]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote, urlencode
 
-from slurmrest import answers, endpoints, versions
+from slurmrest import answers, endpoints, notices, versions
 from slurmrest.answers import Answer, Where
 from slurmrest.endpoints import Api
 from slurmrest.errors import (
@@ -167,6 +167,7 @@ class Core:
             self._adapter = self._adapter if self._forced else None
             raise
         self._release = _release(answer.payload) or self._release
+        notices.tell(method, path, answer.warnings)
         return answer
 
     def _refuse_missing(self, adapter: Adapter, api: Api, method: str, tail: str) -> None:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from slurmrest.errors import Authentication
 
-CLOCK_SKEW: Final = 60
+CLOCK_SKEW: Final = 150
 """Seconds that a token's `iat` lies back, so that a slurmctld whose clock is behind takes it."""
 
 
@@ -76,11 +76,15 @@ class FileToken:
 
 
 class SignedTokens:
-    """Tokens signed with the cluster's own JWT key, one per user, of a short life; renewed at half of it."""
+    """Tokens signed with the cluster's own JWT key, one per user, of a short life; renewed at half of it.
+
+    `key` is the key, or the file that holds it: read at first need, and again after a refusal (it may have been rotated).
+    Clocks may differ by two minutes as long as `lifespan` is five or more.
+    """
 
     def __init__(
         self,
-        key: bytes,
+        key: bytes | Path,
         lifespan: timedelta = timedelta(minutes=10),
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -88,7 +92,8 @@ class SignedTokens:
             raise ValueError("the key is empty")
         if lifespan < timedelta(seconds=2):
             raise ValueError("a token has to live for two seconds at least")
-        self._key = key
+        self._file = key if isinstance(key, Path) else None
+        self._key = key if isinstance(key, bytes) else b""
         self._lifespan = int(lifespan.total_seconds())
         self._clock = clock
         self._tokens: dict[str, tuple[str, float]] = {}
@@ -108,12 +113,24 @@ class SignedTokens:
     def refresh(self) -> None:
         """Sign anew at the next request."""
         self._tokens.clear()
+        if self._file is not None:
+            self._key = b""
 
     def _sign(self, user: str, now: int) -> str:
         import jwt  # here: it costs a command line 40 ms that never signs anything
 
         claims = {"iat": now - CLOCK_SKEW, "exp": now + self._lifespan, "sun": user}
-        return jwt.encode(claims, self._key, algorithm="HS256")
+        return jwt.encode(claims, self._current_key(), algorithm="HS256")
+
+    def _current_key(self) -> bytes:
+        if not self._key and self._file is not None:
+            try:
+                self._key = self._file.read_bytes()
+            except OSError as error:
+                raise Authentication(f"no key in {self._file}: {type(error).__name__}") from error
+        if not self._key:
+            raise Authentication(f"no key in {self._file}: it is empty")
+        return self._key
 
     def __repr__(self) -> str:
         return f"SignedTokens(..., lifespan={self._lifespan}s, users={len(self._tokens)})"

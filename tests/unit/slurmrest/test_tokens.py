@@ -32,7 +32,7 @@ def test_a_signed_token_names_its_user_and_ends_in_time() -> None:
     """`iat` lies back, so that a slurmctld whose clock is behind takes it."""
     token = signed(Clock()).token("alice")
     claims = jwt.decode(token, KEY, algorithms=["HS256"], options={"verify_exp": False, "verify_iat": False})
-    assert claims == {"sun": "alice", "iat": 999_940, "exp": 1_000_600}
+    assert claims == {"sun": "alice", "iat": 999_850, "exp": 1_000_600}
 
 
 def test_a_token_is_used_again_until_half_of_its_life() -> None:
@@ -72,6 +72,27 @@ def test_a_file_is_read_again_after_a_refusal_only(tmp_path: Path) -> None:
     assert tokens.token("root") == "one"
     tokens.refresh()
     assert tokens.token("root") == "two"
+
+
+def test_a_key_file_is_read_again_after_a_refusal_only(tmp_path: Path) -> None:
+    """A rotated key is found without a new start."""
+    file = tmp_path / "jwt.key"
+    file.write_bytes(KEY)
+    tokens = SignedTokens(file)
+    assert jwt.decode(tokens.token("alice"), KEY, algorithms=["HS256"])["sun"] == "alice"
+    file.write_bytes(b"n" * 32)
+    assert jwt.decode(tokens.token("bob"), KEY, algorithms=["HS256"])["sun"] == "bob"
+    tokens.refresh()
+    assert jwt.decode(tokens.token("bob"), b"n" * 32, algorithms=["HS256"])["sun"] == "bob"
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_key_file_without_a_key_is_an_authentication_error_naming_it(tmp_path: Path, content: bytes | None) -> None:
+    """An empty key would sign what everybody can sign."""
+    if content is not None:
+        (tmp_path / "jwt.key").write_bytes(content)
+    with pytest.raises(Authentication, match=r"no key in .*jwt\.key"):
+        SignedTokens(tmp_path / "jwt.key").token("alice")
 
 
 def test_a_missing_file_is_an_authentication_error_naming_it(tmp_path: Path) -> None:

@@ -96,6 +96,14 @@ def _flag(name: str, *, inverse: bool = False) -> Setting[bool, bool]:
     return setting("flags", read=read, write=write, since=_FLAGS_SINCE)
 
 
+class _Oversubscribe(Setting["str | None", str]):
+    """How far jobs share nodes. From v0.0.45 on a partition is exclusive by another field, as users can be."""
+
+    def find(self, instance: Record) -> Any:
+        alone = (instance._raw.get("partition") or {}).get("exclusive") == "NODE"
+        return "EXCLUSIVE" if alone else super().find(instance)
+
+
 class Partition(Record):
     """One partition. Attributes with a setter go to `create` and `modify`; the others only tell.
 
@@ -135,7 +143,7 @@ class Partition(Record):
     max_nodes = setting("maximums.nodes", read=forms.limit, write=forms.to_number)
     min_nodes = setting("minimums.nodes", read=forms.count, write=forms.to_integer)
     max_time = setting("maximums.time", read=forms.limit, write=forms.to_minutes)
-    oversubscribe = setting(
+    oversubscribe = _Oversubscribe(
         "partition.oversubscribe", "maximums.oversubscribe", read=_oversubscribe, write=_write_oversubscribe
     )
     """ "EXCLUSIVE", "NO", "YES:4" or "FORCE:4"."""
@@ -198,15 +206,21 @@ class Partition(Record):
     def modify(self, changes: Partition) -> None:
         """Change this partition: what `changes` had set. Needs API v0.0.45. Raises RPCError."""
         name = self._named()
-        Partition.load(name)  # the call would make one
-        self._send(name, changes._changed())
+        present = Partition.load(name)  # the call would make one
+        self._send(name, changes._changed(), was_exclusive=present.oversubscribe == "EXCLUSIVE")
 
     def delete(self) -> None:
         """Delete this partition. Needs API v0.0.45. Raises RPCError."""
         request("DELETE", _path(self._named()), not_found=ESLURM_INVALID_PARTITION_NAME)
 
-    def _send(self, name: str, changes: Mapping[str, Any]) -> None:
+    def _send(self, name: str, changes: Mapping[str, Any], *, was_exclusive: bool = False) -> None:
         body = {**changes, "name": name}
+        sharing = body.get("partition", {})
+        if sharing.get("oversubscribe") == "EXCLUSIVE":
+            sharing.pop("oversubscribe")
+            sharing["exclusive"] = "NODE"
+        elif "oversubscribe" in sharing and was_exclusive:
+            sharing.setdefault("exclusive", "NO")
         defaults = body.get("defaults", {})
         if "job" in defaults:
             defaults["job"] = ",".join(defaults["job"])

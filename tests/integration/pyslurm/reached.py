@@ -16,20 +16,35 @@ from tests.cluster.slurm import BareSlurm
 OLD, NEW = "trixie", "sid"
 """The suites of Slurm 24.11 (API v0.0.42) and of 26.05 (v0.0.45)."""
 
+_acting: list[tuple[BareSlurm, str]] = []
+
 
 @contextmanager
-def connected(suite: str) -> Iterator[BareSlurm]:
-    """A Slurm of this suite with three nodes, some licences and room for more nodes; pyslurm's face talks to it."""
+def begun(suite: str) -> Iterator[BareSlurm]:
+    """A Slurm of this suite with three nodes, some licences and room for more nodes."""
     if os.geteuid() != 0:
         pytest.skip("a bare Slurm needs root: it makes namespaces")
     with BareSlurm(nodes=3, suite=suite, config_lines=["MaxNodeCount=10", "Licenses=lic:5"]) as slurm:
-        acting(slurm, "root")
         yield slurm
-    pyslurm.disconnect()
 
 
-def acting(slurm: BareSlurm, user: str) -> None:
-    """pyslurm's face talks to this Slurm from now on, as this user."""
+@contextmanager
+def acting(slurm: BareSlurm, user: str = "root") -> Iterator[None]:
+    """pyslurm's face talks to this Slurm as this user, and afterwards as it did before."""
+    _acting.append((slurm, user))
+    _connect()
+    try:
+        yield
+    finally:
+        _acting.pop()
+        _connect()
+
+
+def _connect() -> None:
+    if not _acting:
+        pyslurm.disconnect()
+        return
+    slurm, user = _acting[-1]
     pyslurm.connect(client=Slurm(slurm.url, SignedTokens(slurm.jwt_key), user=user))
 
 

@@ -9,16 +9,23 @@ import pytest
 import slurmrest.pyslurm as pyslurm
 from slurmrest.pyslurm import Node, Nodes, _session
 from tests.cluster.slurm import BareSlurm
-from tests.integration.pyslurm.reached import NEW, OLD, acting, connected, refused, shown, until
+from tests.integration.pyslurm.reached import NEW, OLD, acting, begun, refused, shown, until
 
 pytestmark = pytest.mark.slurm
 
 
 @pytest.fixture(scope="module", params=[OLD, NEW])
-def slurm(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
+def both(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
     """24.11 and 26.05 in turn."""
-    with connected(request.param) as running:
+    with begun(request.param) as running:
         yield running
+
+
+@pytest.fixture
+def slurm(both: BareSlurm) -> Iterator[BareSlurm]:
+    """The same, connected."""
+    with acting(both):
+        yield both
 
 
 def test_a_node_reads_as_scontrol_shows_it(slurm: BareSlurm) -> None:
@@ -115,11 +122,8 @@ def test_refusals_have_slurms_numbers(slurm: BareSlurm) -> None:
 
 def test_nobody_but_an_administrator_changes_a_node(slurm: BareSlurm) -> None:
     """Alice is refused."""
-    acting(slurm, "alice")
-    try:
+    with acting(slurm, "alice"):
         refused(2010, Node("n0").modify, Node(state="DRAIN", reason="x"))
-    finally:
-        acting(slurm, "root")
 
 
 def test_created_node_is_there_and_goes(slurm: BareSlurm) -> None:

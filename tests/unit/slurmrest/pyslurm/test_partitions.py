@@ -79,6 +79,8 @@ def test_sharing_reads_from_jobs_and_force(raw: dict[str, Any], text: str) -> No
     """As 24.11 gave it for each of scontrol's words; newer versions give the text."""
     assert Partition._of({"maximums": raw}).oversubscribe == text
     assert Partition._of({"maximums": raw, "partition": {"oversubscribe": "FORCE:9"}}).oversubscribe == "FORCE:9"
+    alone = {"oversubscribe": "NO", "exclusive": "NODE"}
+    assert Partition._of({"maximums": raw, "partition": alone}).oversubscribe == "EXCLUSIVE"
 
 
 def test_partition_that_is_not_there(newest: Recorded) -> None:

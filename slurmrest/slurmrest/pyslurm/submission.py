@@ -175,11 +175,8 @@ class JobSubmitDescription:
         what Slurm refuses (and of number 1003 when the answer is lost: there may be a job then, look before another try).
         """
         body = self._request(_session.api_version())
-        answer = _session.request("POST", "job/submit", body=body)
-        job_id = answer.payload.get("job_id")
-        if not isinstance(job_id, int) or job_id <= 0:
-            raise PyslurmError(f"Slurm made no job of it: {'; '.join(answer.warnings) or 'no reason given'}")
-        return job_id
+        with _session.slurm_errors():
+            return _session.session().submit(body["job"], body["script"]).job_id
 
     def load_environment(self, overwrite: bool = False) -> None:
         """Set fields from variables: PYSLURM_JOBDESC_NAME sets `name`, and so on; "True" and "False" stand for bools.
@@ -226,7 +223,7 @@ class JobSubmitDescription:
                 raise ValueError(f"{_OWNER}.{name} is for changes of a job only")
         script, path = self._script()
         values = self._values()
-        values["working_directory"] = self.working_directory or os.getcwd()
+        values["working_directory"] = os.getcwd() if self.working_directory is None else self.working_directory
         values["name"] = self.name or (Path(path).name if path else "sbatch")
         for name in _STREAMS:
             values[name] = _stream(name, values[name], values["working_directory"])
@@ -319,4 +316,4 @@ def _stream(name: str, path: Any, folder: str) -> Any:
         return "/dev/null" if name == "standard_in" else None
     if not isinstance(path, str) or not path:
         return path  # refused later, with the field's name
-    return "/dev/null" if path.lower() == "none" else os.path.join(folder, path)
+    return "/dev/null" if path.lower() == "none" else os.path.join(str(folder), path)

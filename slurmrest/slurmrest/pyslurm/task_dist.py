@@ -47,7 +47,7 @@ class TaskDistribution:
     @classmethod
     def from_str(cls, dist_str: str) -> TaskDistribution:
         """Of what `sbatch -m` takes: "cyclic", "block:cyclic:fcyclic,NoPack", "*:block", "plane=4", "arbitrary"."""
-        if not isinstance(dist_str, str):
+        if not isinstance(dist_str, str) or not dist_str.strip():
             raise ValueError(f"{dist_str!r:.80} is not a distribution")
         methods, *flags = dist_str.strip().lower().split(",")
         packs = {"pack": True, "nopack": False}

@@ -27,6 +27,7 @@ class Recorded:
         self.answers: dict[str, Any] = json.loads(path.read_text())
         self.requests: list[tuple[str, str, Any]] = []
         self.refusals: dict[str, httpx.Response] = {}
+        self.effects: dict[str, dict[str, Any]] = {}
 
     def client(self) -> Slurm:
         """A client of it that speaks this version."""
@@ -44,12 +45,13 @@ class Recorded:
         return [one for one in self.requests if one[0] != "GET"]
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        tail = request.url.path.split("/", 3)[3]
+        _, api, _, tail = request.url.path.split("/", 3)
+        tail = f"slurmdb/{tail}" if api == "slurmdb" else tail
         body = json.loads(request.content) if request.content else None
         self.requests.append((request.method, tail, body))
         if tail in self.refusals:
             return self.refusals[tail]
-        found = self.answers.get(tail) or self._one(tail) if request.method == "GET" else {}
+        found = self.answers.get(tail) or self._one(tail) if request.method == "GET" else self.effects.get(tail)
         meta = {"slurm": {"release": "24.11.5", "cluster": "recorded"}}
         return reply(200, {"errors": [], "warnings": [], **(found or {}), "meta": meta})
 
@@ -57,5 +59,5 @@ class Recorded:
         """The entry of this name in the answer that lists all: "node/n0" out of "nodes/"."""
         kind, _, name = tail.partition("/")
         entries = self.answers.get(f"{kind}s/", {}).get(f"{kind}s", [])
-        found = [one for one in entries if one["name"] == name]
+        found = [one for one in entries if name in (one["name"], str(one.get("job_id")))]
         return {f"{kind}s": found} if found else None

@@ -12,7 +12,8 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from slurmrest.messages import Outcome, Pause, Steps, T
+from slurmrest.errors import ProtocolError
+from slurmrest.messages import Outcome, Pause, Request, Steps, T
 
 if TYPE_CHECKING:
     from slurmrest.transport import AsyncTransport, SyncTransport
@@ -31,17 +32,21 @@ class AsyncFace(Generic[C_co]):
 
     async def _run(self, steps: Steps[T]) -> T:
         outcome: Outcome = None
+        sent: Request | None = None
         while True:
             try:
                 step = steps.send(outcome)
             except StopIteration as stop:
                 result: T = stop.value
                 return result
+            except ProtocolError as error:
+                _place(error, sent)
+                raise
             if isinstance(step, Pause):
                 await asyncio.sleep(step.seconds)
                 outcome = None
             else:
-                outcome = await self._transport.send(step)
+                outcome, sent = await self._transport.send(step), step
 
 
 class SyncFace(Generic[C_co]):
@@ -53,17 +58,27 @@ class SyncFace(Generic[C_co]):
 
     def _run(self, steps: Steps[T]) -> T:
         outcome: Outcome = None
+        sent: Request | None = None
         while True:
             try:
                 step = steps.send(outcome)
             except StopIteration as stop:
                 result: T = stop.value
                 return result
+            except ProtocolError as error:
+                _place(error, sent)
+                raise
             if isinstance(step, Pause):
                 time.sleep(step.seconds)
                 outcome = None
             else:
-                outcome = self._transport.send(step)
+                outcome, sent = self._transport.send(step), step
+
+
+def _place(error: ProtocolError, sent: Request | None) -> None:
+    """What reads an answer doesn't know which call it was."""
+    if sent is not None and not error.method:
+        error.method, error.path = sent.method, sent.path
 
 
 def as_async(

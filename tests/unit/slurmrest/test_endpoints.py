@@ -11,19 +11,21 @@ from slurmrest import Unsupported
 from slurmrest.endpoints import ENDPOINTS, RELEASES, find, offered
 from slurmrest.versions import ADAPTERS
 from tests.unit.slurmrest.fake import FakeSlurmrestd
+from tests.unit.slurmrest.test_versions import RECORDS
 
-OFFERED: dict[str, list[str]] = json.loads((Path(__file__).parent / "offered.json").read_text())
-"""Of each version and release with slurmdbd: method and path of each call in its /openapi/v3."""
 _LATER = {("v0.0.42-24.11.5", "DELETE /slurm/reservation/{reservation_name}")}
 """What 26.05 serves in a version that 24.11 serves without it."""
 
 
-@pytest.mark.parametrize("server", OFFERED)
-def test_the_table_is_what_slurmrestd_offers(server: str) -> None:
-    """No call too many and none too few, in each version."""
-    ours = {f"{one.method} /{one.api}/{one.path}" for one in offered(server.split("-")[0])}
-    late = {call for where, call in _LATER if where == server}
-    assert ours - late == set(OFFERED[server])
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.stem)
+def test_the_table_is_what_slurmrestd_serves(record: Path) -> None:
+    """No call too many and none too few, in each version, with slurmdbd and without."""
+    version, answers = record.name.split("-")[0], json.loads(record.read_text())
+    ours = {f"{one.method} /{one.api}/{one.path}" for one in offered(version)}
+    ours -= {call for where, call in _LATER if where == record.stem}
+    assert {call.replace(f"/{version}/", "/") for call in answers["served"]} == ours
+    without = {call.replace(f"/{version}/", "/") for call in answers["served without slurmdbd"]}
+    assert without == {call for call in ours if " /slurm/" in call}
 
 
 def test_each_version_has_an_adapter_and_a_release() -> None:

@@ -78,6 +78,8 @@ Change: TypeAlias = JobChange | NodeChange | PollFailed | PollRecovered
 JobKey: TypeAlias = tuple[int, int | None]
 Key: TypeAlias = JobKey | str
 Object: TypeAlias = JobStates | Node
+FULL_EVERY: Final = 60.0
+"""Seconds after which all nodes are asked for whatever slurmctld calls unchanged: its clock may have been set back."""
 _RECOVERED: Final = PollRecovered()
 
 
@@ -112,6 +114,7 @@ class Seen:
         self._jobs = _Doubted[JobStates]() if jobs else None
         self._nodes = _Doubted[Node]() if nodes else None
         self._moment: int | None = None
+        self._full = time.monotonic()
 
     def look(self) -> Steps[dict[Key, Object]]:
         """Everything as it is now."""
@@ -120,13 +123,15 @@ class Seen:
             states = yield from self._core.job_states()
             found.update(self._jobs.take({(one.job_id, one.task): one.states for one in states}))
         if self._nodes is not None:
-            nodes, self._moment = yield from self._core.nodes_since(self._moment)
-            if nodes is None:
-                found.update(self._nodes.last)
-            else:
-                found.update(self._nodes.take({node.name: node for node in nodes}))
-                self._moment = None if self._nodes.doubted else self._moment
+            found.update((yield from self._look_at_nodes(self._nodes)))
         return found
+
+    def _look_at_nodes(self, kept: _Doubted[Node]) -> Steps[dict[Key, Node]]:
+        now = time.monotonic()
+        if kept.doubted or now - self._full > FULL_EVERY:
+            self._moment, self._full = None, now
+        nodes, self._moment = yield from self._core.nodes_since(self._moment)
+        return kept.last if nodes is None else kept.take({node.name: node for node in nodes})
 
 
 class _Doubted(Generic[V]):

@@ -242,6 +242,19 @@ async def test_nodes_are_sent_again_only_after_a_change() -> None:
         assert (gone.what, gone.name, gone.new) == (What.GONE, "n1", None)
 
 
+async def test_nodes_are_asked_for_anew_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slurmctld whose clock was set back calls everything unchanged for a while."""
+    monkeypatch.setattr("slurmrest.watching.FULL_EVERY", 3 * PERIOD)
+    nodes = Nodes()
+    async with nodes.fake.client(transport=httpx.MockTransport(nodes.answer)) as slurm:
+        stream = aiter(slurm.watch(PERIOD, jobs=False))
+        await taken(stream, 2)
+        nodes.states["n1"] = "DOWN"
+        [event] = await taken(stream, 1)
+        assert isinstance(event, NodeChange)
+        assert event.name == "n1"
+
+
 async def test_nodes_come_by_a_plain_call_where_slurm_fails_to_tell_what_changed() -> None:
     """24.11 answers "Unable to query partitions" when a node has changed and no partition."""
     nodes = Nodes()

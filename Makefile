@@ -63,10 +63,11 @@ demo: $(STAMP) ## A Kubernetes, a Slurm, 64 nodes with 512 GPUs and a job on all
 demo-down: $(STAMP) ## Take the demo away, whole
 	@$(PY) -m tests.demo down
 
-docs: $(STAMP) ## Write the CRDs, their reference page and the table of REST calls anew
+docs: $(STAMP) ## Write the CRDs, their reference page and the tables of REST calls and pyslurm names anew
 	$(PY) -m kubeslurm.crds helm/kubeslurm
 	$(PY) -m tests.crd_reference docs/reference/crds.md
 	$(PY) -m tests.endpoint_table docs/slurmrest.md
+	$(PY) -m tests.pyslurm_reference docs/pyslurm.md
 
 format: $(STAMP) ## Format the code, mend what the linter can
 	$(BIN)/ruff format .

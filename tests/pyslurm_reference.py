@@ -1,8 +1,8 @@
 """Writes the table of docs/pyslurm.md anew: `python -m tests.pyslurm_reference FILE`, called by `make docs`.
 
 For each public name of pyslurm 25.11 it says whether `slurmrest.pyslurm` has it: works, works since an API version, or
-cannot and why. Attributes say so themselves; what methods can't do is listed here, and a test calls each of them to see
-it. A test fails when the page is old, too.
+cannot and why. Attributes say so themselves; methods are called, against the records of the oldest version. A test fails
+when the page is old.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ import dataclasses
 import importlib
 import inspect
 import json
+import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from slurmrest import pyslurm
 from slurmrest.pyslurm._fields import Computed, Field, Setting
+from slurmrest.pyslurm.error import PyslurmError
+from tests.unit.slurmrest.pyslurm.recorded import NAMES as RECORDED
+from tests.unit.slurmrest.pyslurm.recorded import Recorded
 
 NAMES: Final[Mapping[str, Any]] = json.loads((Path(__file__).parent / "unit/slurmrest/pyslurm/names.json").read_text())
 """The public names of pyslurm 25.11: classes with their attributes ("rw": may be set) and the parameters of methods
@@ -67,25 +72,123 @@ INTERNAL: Final = frozenset(
         "pyslurm.db.Association.tres_data",
     }
 )
-CALLS: Final[Mapping[str, Verdict]] = {
-    "pyslurm.db.Job.modify": since("v0.0.44"),
-    "pyslurm.db.Jobs.modify": since("v0.0.44"),
-}
-"""Methods and functions that can't do all of their work with every API version."""
+_OLDEST: Final = RECORDED[0]
+_NEEDS: Final = re.compile(r"needs (?:API )?(v\d+\.\d+\.\d+)")
+_NEVER: Final = re.compile(r"no version of the REST API \(up to v[\d.]+\) has a call for it")
+
+
+def _probes() -> dict[str, Callable[[], object]]:
+    """A call of everything that asks slurmrestd, or would have to. What isn't here works without asking."""
+    job, step = pyslurm.Job(1), pyslurm.JobStep(1, 0)
+    node, part, resv = pyslurm.Node("n0"), pyslurm.Partition("main"), pyslurm.Reservation("window")
+    db_job, any_job = pyslurm.db.Job(1, cluster="c"), pyslurm.db.JobFilter()
+    comment, assoc = pyslurm.db.Job(comment="x"), pyslurm.db.Association(max_jobs=1)
+    found: dict[str, Callable[[], object]] = {
+        "pyslurm.Nodes.load": pyslurm.Nodes.load,
+        "pyslurm.Nodes.reload": lambda: pyslurm.Nodes.load().reload(),
+        "pyslurm.Nodes.modify": lambda: pyslurm.Nodes("n0").modify(pyslurm.Node(comment="x")),
+        "pyslurm.Node.load": lambda: pyslurm.Node.load("n0"),
+        "pyslurm.Node.create": lambda: pyslurm.Node("new").create(),
+        "pyslurm.Node.modify": lambda: node.modify(pyslurm.Node(comment="x")),
+        "pyslurm.Node.delete": node.delete,
+        "pyslurm.Jobs.load": pyslurm.Jobs.load,
+        "pyslurm.Jobs.reload": lambda: pyslurm.Jobs.load().reload(),
+        "pyslurm.Jobs.load_steps": lambda: pyslurm.Jobs.load().load_steps(),
+        "pyslurm.Jobs.load_stats": lambda: pyslurm.Jobs.load().load_stats(),
+        "pyslurm.Job.suspend": job.suspend,
+        "pyslurm.Job.unsuspend": job.unsuspend,
+        "pyslurm.Job.modify": lambda: job.modify(pyslurm.JobSubmitDescription(comment="x")),
+        "pyslurm.Job.hold": job.hold,
+        "pyslurm.Job.release": job.release,
+        "pyslurm.Job.requeue": job.requeue,
+        "pyslurm.Job.notify": lambda: job.notify("x"),
+        "pyslurm.Job.load_stats": job.load_stats,
+        "pyslurm.Job.get_resource_layout_per_node": job.get_resource_layout_per_node,
+        "pyslurm.JobStep.load_stats": step.load_stats,
+        "pyslurm.JobStep.send_signal": lambda: step.send_signal(9),
+        "pyslurm.JobStep.cancel": step.cancel,
+        "pyslurm.JobStep.modify": lambda: step.modify(pyslurm.JobStep()),
+        "pyslurm.Partitions.load": pyslurm.Partitions.load,
+        "pyslurm.Partitions.modify": lambda: pyslurm.Partitions("main").modify(pyslurm.Partition(max_time=1)),
+        "pyslurm.Partition.load": lambda: pyslurm.Partition.load("main"),
+        "pyslurm.Partition.create": pyslurm.Partition("new", nodes="n0").create,
+        "pyslurm.Partition.modify": lambda: part.modify(pyslurm.Partition(max_time=1)),
+        "pyslurm.Partition.delete": part.delete,
+        "pyslurm.Reservations.load": pyslurm.Reservations.load,
+        "pyslurm.Reservation.create": lambda: pyslurm.Reservation(
+            "r", start_time="now", duration=1, users="u"
+        ).create(),
+        "pyslurm.Reservation.modify": lambda: resv.modify(pyslurm.Reservation(comment="x")),
+        "pyslurm.Reservation.delete": resv.delete,
+        "pyslurm.slurmctld.Statistics.load": pyslurm.slurmctld.Statistics.load,
+        "pyslurm.slurmctld.Statistics.reset": pyslurm.slurmctld.Statistics.reset,
+        "pyslurm.slurmctld.Config.load": pyslurm.slurmctld.Config.load,
+        "pyslurm.db.Jobs.load": pyslurm.db.Jobs.load,
+        "pyslurm.db.Jobs.modify": lambda: pyslurm.db.Jobs.modify(any_job, comment),
+        "pyslurm.db.Job.modify": lambda: db_job.modify(comment),
+        "pyslurm.db.Associations.load": pyslurm.db.Associations.load,
+        "pyslurm.db.Associations.modify": lambda: pyslurm.db.Associations.modify(pyslurm.db.AssociationFilter(), assoc),
+        "pyslurm.db.QualitiesOfService.load": pyslurm.db.QualitiesOfService.load,
+        "pyslurm.db.TrackableResources.load": pyslurm.db.TrackableResources.load,
+        "pyslurm.db.Connection.open": pyslurm.db.Connection.open,
+    }
+    return found | _daemon_probes()
+
+
+def _daemon_probes() -> dict[str, Callable[[], object]]:
+    ctld = pyslurm.slurmctld
+    calls: dict[str, Callable[[], object]] = {
+        "ping": lambda: ctld.ping(0),
+        "ping_primary": ctld.ping_primary,
+        "ping_all": ctld.ping_all,
+        "shutdown": lambda: ctld.shutdown(0),
+        "reconfigure": ctld.reconfigure,
+        "takeover": ctld.takeover,
+        "add_debug_flags": lambda: ctld.add_debug_flags(["Gres"]),
+        "remove_debug_flags": lambda: ctld.remove_debug_flags(["Gres"]),
+        "clear_debug_flags": ctld.clear_debug_flags,
+        "get_debug_flags": ctld.get_debug_flags,
+        "set_log_level": lambda: ctld.set_log_level("info"),
+        "get_log_level": ctld.get_log_level,
+        "enable_scheduler_logging": ctld.enable_scheduler_logging,
+        "is_scheduler_logging_enabled": ctld.is_scheduler_logging_enabled,
+        "set_fair_share_dampening_factor": lambda: ctld.set_fair_share_dampening_factor(1),
+        "get_fair_share_dampening_factor": ctld.get_fair_share_dampening_factor,
+        "diag": ctld.diag,
+    }
+    return {f"pyslurm.slurmctld.{name}": call for name, call in calls.items()}
+
+
+def probe(call: Callable[[], object]) -> Verdict:
+    """What the oldest API version makes of a call."""
+    pyslurm.connect(client=Recorded(_OLDEST).client())
+    try:
+        call()
+    except PyslurmError as error:
+        text = str(error)
+        if needs := _NEEDS.search(text):
+            return since(needs[1])
+        if _NEVER.search(text):
+            return cannot("no call of the REST API" + text.partition(_NEVER.search(text)[0])[2])  # type: ignore[index]
+        raise
+    finally:
+        pyslurm.disconnect()
+    return Verdict(WORKS)
 
 
 def verdicts() -> dict[str, Verdict]:
     """Of every name, in pyslurm's order: "pyslurm.Node", "pyslurm.Node.name", "pyslurm.Node.load"."""
     found: dict[str, Verdict] = {}
+    calls = {name: probe(call) for name, call in _probes().items()}
     for name, entry in NAMES.items():
         if entry["kind"] == "function":
             resolve(name)
-            found[name] = CALLS.get(name, Verdict(WORKS))
+            found[name] = calls.get(name, Verdict(WORKS))
             continue
         cls = resolve(name)
         found[name] = Verdict(WORKS)
         found |= {f"{name}.{one}": _attribute(cls, name, one, mode) for one, mode in entry["attributes"].items()}
-        found |= {f"{name}.{one}": _method(cls, f"{name}.{one}") for one in entry["methods"]}
+        found |= {f"{name}.{one}": _method(cls, f"{name}.{one}", calls) for one in entry["methods"]}
     return found
 
 
@@ -104,10 +207,10 @@ def parameters(name: str) -> set[str]:
     return found
 
 
-def _method(cls: type, name: str) -> Verdict:
+def _method(cls: type, name: str, calls: Mapping[str, Verdict]) -> Verdict:
     if not callable(getattr(cls, name.rpartition(".")[2])):
         raise TypeError(f"{name} is no method")
-    return CALLS.get(name, Verdict(WORKS))
+    return calls.get(name, Verdict(WORKS))
 
 
 def _attribute(cls: type, owner: str, name: str, mode: str) -> Verdict:
@@ -141,7 +244,7 @@ def table() -> str:
     found = verdicts()
     counts: dict[str, int] = defaultdict(int)
     for verdict in found.values():
-        counts[verdict.text.partition(" ")[0].strip(":,")] += 1
+        counts[_word(verdict.text)] += 1
     head = ", ".join(f"{counts[word]} {meaning}" for word, meaning in _MEANINGS.items())
     return "\n".join([f"Of {len(found)} names {head}.\n", *_sections(found)])
 
@@ -154,33 +257,39 @@ _MEANINGS: Final = {
 
 
 def _sections(found: Mapping[str, Verdict]) -> Iterator[str]:
-    functions: dict[str, list[str]] = defaultdict(list)
+    yield "| | | Names |\n| --- | --- | --- |"
+    functions: dict[str, dict[str, Verdict]] = defaultdict(dict)
     for name, entry in NAMES.items():
-        if entry["kind"] == "function":
-            functions[name.rpartition(".")[0]].append(name)
-    yield from (
-        line for name, entry in NAMES.items() if entry["kind"] == "class" for line in _class(name, entry, found)
-    )
-    for module, names in functions.items():
-        yield f"### Functions of `{module}`\n"
-        yield from _rows({name.rpartition(".")[2] + "()": found[name] for name in names})
+        if entry["kind"] == "class":
+            yield from _rows(name, _members(name, entry, found))
+        else:
+            module, _, last = name.rpartition(".")
+            functions[module][f"{last}()"] = found[name]
+    for module, members in functions.items():
+        yield from _rows(module, members)
 
 
-def _class(name: str, entry: Mapping[str, Any], found: Mapping[str, Verdict]) -> Iterator[str]:
+def _members(name: str, entry: Mapping[str, Any], found: Mapping[str, Verdict]) -> dict[str, Verdict]:
     members = {one: found[f"{name}.{one}"] for one in entry["attributes"]}
-    members |= {f"{one}()": found[f"{name}.{one}"] for one in entry["methods"]}
-    yield f"### `{name}`\n"
-    yield from _rows(members or {name.rpartition(".")[2]: found[name]})
+    return members | {f"{one}()": found[f"{name}.{one}"] for one in entry["methods"]}
 
 
-def _rows(members: Mapping[str, Verdict]) -> Iterator[str]:
-    grouped: dict[str, list[str]] = defaultdict(list)
-    for name, verdict in members.items():
-        grouped[verdict.text].append(f"`{name}`")
-    yield "| | Names |\n| --- | --- |"
-    for text in sorted(grouped, key=lambda text: ("works since cannot".find(text.partition(" ")[0].strip(":,")), text)):
-        yield f"| {text} | {', '.join(grouped[text])} |"
-    yield ""
+def _rows(name: str, members: Mapping[str, Verdict]) -> Iterator[str]:
+    grouped: dict[str, list[str]] = {} if members else {WORKS: []}
+    for member, verdict in members.items():
+        grouped.setdefault(verdict.text, []).append(f"`{member}`")
+    shown = f"`{name}`"
+    for text in sorted(grouped, key=_order):
+        yield f"| {shown} | {text} | {', '.join(grouped[text])} |"
+        shown = ""
+
+
+def _order(text: str) -> tuple[int, str]:
+    return list(_MEANINGS).index(_word(text)), text
+
+
+def _word(text: str) -> str:
+    return text.partition(" ")[0].strip(":,")
 
 
 def page(old: str) -> str:

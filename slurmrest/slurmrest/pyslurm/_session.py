@@ -22,6 +22,7 @@ from urllib.parse import quote
 from slurmrest.core import checked
 from slurmrest.errors import Authentication, SlurmError
 from slurmrest.pyslurm.error import SLURM_ERROR, PyslurmError, translated
+from slurmrest.tls import TLS
 from slurmrest.tokens import FileToken, SignedTokens, StaticToken, TokenSource
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ TOKEN: Final = "SLURM_JWT"  # noqa: S105 - the variable's name
 TOKEN_FILE: Final = "SLURM_JWT_FILE"  # noqa: S105 - the variable's name
 KEY_FILE: Final = "SLURM_REST_KEY_FILE"
 USER: Final = "SLURM_REST_USER"
+CA_FILE: Final = "SLURM_REST_CA_FILE"
 
 _lock = threading.RLock()
 _client: Slurm | None = None
@@ -51,6 +53,7 @@ def connect(
     user: str | None = None,
     version: str | None = None,
     timeouts: Timeouts | None = None,
+    tls: TLS | None = None,
     client: Slurm | None = None,
 ) -> Slurm:
     """Use this slurmrestd from now on; gives the client behind all calls.
@@ -58,14 +61,16 @@ def connect(
     `url` is `http(s)://host:6820` or `unix:///path`. One of `token` (as `scontrol token` prints it), `token_file` (read
     again when refused) and `key_file` (the cluster's JWT key, signs a token per user) authenticates. What isn't given
     comes from SLURM_REST_URL, SLURM_JWT, SLURM_JWT_FILE, SLURM_REST_KEY_FILE and SLURM_REST_USER; `user` is by default
-    whom the token is for, else who runs this process. `client` is used as it is, instead of all that. Raises
-    PyslurmError when it isn't clear where to connect to, or as whom.
+    whom the token is for, else who runs this process. `tls` names certificates for https, by default the authority in
+    SLURM_REST_CA_FILE. `client` is used as it is, instead of all that. Raises PyslurmError when it isn't clear where to
+    connect to, or as whom.
     """
     if client is None:
         address = _url(url)
         given = token is not None or token_file is not None or key_file is not None
         tokens, owner = _tokens(token, token_file, key_file) if given else _tokens_of_environment()
-        client = _make(address, tokens, user or os.environ.get(USER) or owner or _process_user(), version, timeouts)
+        who = user or os.environ.get(USER) or owner or _process_user()
+        client = _make(address, tokens, who, version, timeouts, tls or _trust_of_environment(address))
     _exchange(client)
     return client
 
@@ -203,6 +208,12 @@ def _owner(token: str) -> str:
     return name if isinstance(name, str) else ""
 
 
+def _trust_of_environment(url: str) -> TLS | None:
+    """The authority of the environment, where there is something to certify."""
+    authority = os.environ.get(CA_FILE)
+    return TLS(ca=authority) if authority and url.startswith("https:") else None
+
+
 def _process_user() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name
@@ -210,11 +221,11 @@ def _process_user() -> str:
         raise PyslurmError(f"user {os.getuid()} has no name: set {USER}, or call pyslurm.connect(user=...)") from error
 
 
-def _make(url: str, tokens: TokenSource, user: str, version: str | None, timeouts: Timeouts | None) -> Slurm:
+def _make(url: str, tokens: TokenSource, user: str, version: str | None, timeouts: Timeouts | None, tls: TLS) -> Slurm:
     from slurmrest.client import Slurm
 
     try:
         with slurm_errors():
-            return Slurm(url, tokens, user=user, version=version, timeouts=timeouts)
+            return Slurm(url, tokens, user=user, version=version, timeouts=timeouts, tls=tls)
     except ValueError as error:
         raise PyslurmError(f"{url!r:.200}: {error}") from error

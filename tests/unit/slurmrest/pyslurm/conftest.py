@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 import slurmrest.pyslurm as pyslurm
+from slurmrest.pyslurm import _session
 from tests.unit.slurmrest.pyslurm.recorded import NAMES, Recorded
 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No connection but a test's own, none of the environment, none left behind."""
-    for name in ("SLURM_REST_URL", "SLURM_JWT", "SLURM_JWT_FILE", "SLURM_REST_KEY_FILE", "SLURM_REST_USER"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("URL", "TOKEN", "TOKEN_FILE", "KEY_FILE", "USER", "CA_FILE"):
+        monkeypatch.delenv(getattr(_session, name), raising=False)
     pyslurm.disconnect()
     yield
     pyslurm.disconnect()

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 import slurmrest.pyslurm as pyslurm
-from slurmrest import SignedTokens, StaticToken
+from slurmrest import TLS, SignedTokens, StaticToken
 from slurmrest.errors import (
     Ambiguous,
     Authentication,
@@ -130,6 +130,15 @@ def test_unusable_token_is_refused_without_being_shown(options: dict[str, Any]) 
     with pytest.raises(PyslurmError, match="no token can be had") as caught:
         pyslurm.connect(URL, **options)
     assert "a b" not in str(caught.value)
+
+
+def test_authority_comes_from_the_environment_or_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that isn't there is named, whoever named it."""
+    with pytest.raises(PyslurmError, match="no certificates in /nonexistent/a"):
+        pyslurm.connect("https://slurm:6820", token="t", tls=TLS(ca="/nonexistent/a"))  # noqa: S106 - not one
+    monkeypatch.setenv("SLURM_REST_CA_FILE", "/nonexistent/b")
+    with pytest.raises(PyslurmError, match="no certificates in /nonexistent/b"):
+        pyslurm.connect("https://slurm:6820", token="t")  # noqa: S106 - not one
 
 
 def test_local_cluster_is_learned_from_any_answer(newest: Recorded) -> None:

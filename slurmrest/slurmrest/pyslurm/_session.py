@@ -221,7 +221,9 @@ def _process_user() -> str:
         raise PyslurmError(f"user {os.getuid()} has no name: set {USER}, or call pyslurm.connect(user=...)") from error
 
 
-def _make(url: str, tokens: TokenSource, user: str, version: str | None, timeouts: Timeouts | None, tls: TLS) -> Slurm:
+def _make(
+    url: str, tokens: TokenSource, user: str, version: str | None, timeouts: Timeouts | None, tls: TLS | None
+) -> Slurm:
     from slurmrest.client import Slurm
 
     try:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
+import socketserver
+import ssl
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +22,7 @@ from tests.cluster.slurm import BareSlurm
 pytestmark = pytest.mark.slurm
 
 PAGE = Path(__file__).parents[2] / "docs/slurmrest.md"
+CERTIFICATES = PAGE.parents[1] / "tests/unit/slurmrest/certificates"
 URL, TOKEN, KEY = "http://slurm.example.org:6820", "/home/alice/.slurm.jwt", "/etc/slurm/jwt_hs256.key"
 """What the page calls the places that are elsewhere here."""
 
@@ -77,6 +84,55 @@ def test_the_snippets_about_accounting_run_where_there_is_a_slurmdbd(tmp_path: P
         while f"{job_id} shown" not in (printed := ran(slurm, code, tmp_path)):
             assert time.monotonic() < end, printed
         assert "physics" in printed
+
+
+def test_the_snippet_about_tls_runs_through_a_proxy_that_demands_a_certificate(
+    slurm: BareSlurm, tmp_path: Path
+) -> None:
+    """As in front of a slurmrestd that speaks plain http."""
+    [code] = [one.code for one in snippets() if one.kind == "tls"]
+    for name, file in (("/etc/pki/site-ca", "ca"), ("/home/alice/alice", "client")):
+        code = code.replace(name, str(CERTIFICATES / file))
+    with tls_proxy(slurm.url.removeprefix("unix://")) as url:
+        assert "responding=True" in ran(slurm, code.replace("https://slurm.example.org", url), tmp_path)
+
+
+class _Relay(socketserver.BaseRequestHandler):
+    """Hands the bytes of one connection to the server's `target` and back."""
+
+    def handle(self) -> None:
+        with socket.socket(socket.AF_UNIX) as inner, contextlib.suppress(OSError):  # one of the two went away
+            inner.connect(self.server.target)  # type: ignore[attr-defined]
+            back = threading.Thread(target=_copy, args=(inner, self.request), daemon=True)
+            back.start()
+            _copy(self.request, inner)
+            inner.shutdown(socket.SHUT_RDWR)
+            back.join(5)
+
+
+def _copy(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+
+
+@contextlib.contextmanager
+def tls_proxy(target: str) -> Iterator[str]:
+    """Ends TLS in front of a unix socket, for clients of our CA only; its URL."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "server.pem", CERTIFICATES / "server.key")
+    context.load_verify_locations(CERTIFICATES / "ca.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Relay) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.target = target  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_the_watch_of_the_page_sees_its_job_to_the_end(slurm: BareSlurm, tmp_path: Path) -> None:

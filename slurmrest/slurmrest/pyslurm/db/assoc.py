@@ -30,8 +30,6 @@ from slurmrest.pyslurm.xcollections import MultiClusterMap
 
 _KEY: Final = ("account", "cluster", "partition", "user")
 """What slurmdbd tells associations apart by."""
-_WITH_IDS: Final = "v0.0.43"
-"""Answers of v0.0.41 and v0.0.42 have 0 for each id (24.11 and 26.05); the accounts' answer has them."""
 
 
 class Association(Record):
@@ -88,11 +86,11 @@ class Associations(MultiClusterMap[int, Association]):
         """The associations that fit; without a filter all. A collection stands for its ids."""
         version = _session.api_version()
         raws = ask("associations/", "associations", _filter(db_filter).params(), db_connection)
-        ids = _ids(db_connection) if raws and version < _WITH_IDS and not isinstance(raws[0].get("id"), dict) else {}
+        if any(not identity(raw.get("id")) for raw in raws if not isinstance(raw.get("id"), dict)):
+            raws = _with_ids(raws, db_connection)
         found = cls()
         for raw in raws:
-            number = ids.get(_key(raw))
-            found.add(Association._of({**raw, "id": number} if number else raw, version))
+            found.add(Association._of(raw, version))
         return found
 
     @staticmethod
@@ -128,10 +126,14 @@ def _key(raw: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(raw.get(name) or "" for name in _KEY)
 
 
-def _ids(connection: Connection | None) -> dict[tuple[str, ...], int]:
-    """The id of each association, from the answer about accounts."""
+def _with_ids(raws: Iterable[Mapping[str, Any]], connection: Connection | None) -> list[Mapping[str, Any]]:
+    """Associations with their ids. v0.0.41 and v0.0.42 (24.11, 26.05) have 0 for each; the accounts' answer has them."""
     accounts = ask("accounts/", "accounts", {"WithAssociations": "true"}, connection)
-    return {_key(one): one.get("id") or 0 for account in accounts for one in account.get("associations") or ()}
+    ids = {_key(one): one.get("id") for account in accounts for one in account.get("associations") or ()}
+    try:
+        return [{**raw, "id": ids[_key(raw)]} for raw in raws]
+    except KeyError as error:
+        raise PyslurmError(f"slurmdbd tells no id of the association {error}") from error
 
 
 def _changed(raw: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:

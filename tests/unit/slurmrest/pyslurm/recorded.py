@@ -52,6 +52,8 @@ class Recorded:
         if tail in self.refusals:
             return self.refusals[tail]
         found = self.answers.get(tail) or self._one(tail) if request.method == "GET" else self.effects.get(tail)
+        if "WithAssociations" in request.url.params:
+            found = self._accounts_with_ids()
         meta = {"slurm": {"release": "24.11.5", "cluster": "recorded"}}
         return reply(200, {"errors": [], "warnings": [], **(found or {}), "meta": meta})
 
@@ -61,3 +63,11 @@ class Recorded:
         entries = self.answers.get(f"{kind}s/", {}).get(f"{kind}s", [])
         found = [one for one in entries if name in (one["name"], str(one.get("job_id")))]
         return {f"{kind}s": found} if found else None
+
+    def _accounts_with_ids(self) -> dict[str, Any]:
+        """The accounts with their associations, which the records leave out: with an id for each that there is."""
+        told = self.answers["slurmdb/associations/"]["associations"]
+        numbered = [{**one, "id": number} for number, one in enumerate(told, start=1)]
+        accounts = self.answers["slurmdb/accounts/"]["accounts"]
+        own = {one["name"]: [made for made in numbered if made["account"] == one["name"]] for one in accounts}
+        return {"accounts": [{**one, "associations": own[one["name"]]} for one in accounts]}

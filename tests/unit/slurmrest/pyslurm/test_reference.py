@@ -71,7 +71,7 @@ def things(server: Recorded) -> Iterator[Record]:
 
 def test_every_attribute_of_every_class_reads_every_versions_answers(recorded: Recorded) -> None:
     """With a value of its declared type, or an error that says why or since when there is none."""
-    seen = set()
+    seen: set[type[Record]] = set()
     for thing in things(recorded):
         for one in thing._fields.values():
             if one.why or one.since > recorded.version or (one.name == "steps" and type(thing) is pyslurm.Job):
@@ -81,8 +81,9 @@ def test_every_attribute_of_every_class_reads_every_versions_answers(recorded: R
             value = getattr(thing, one.name)
             assert fits(value, declared(one)), f"{one.label} is {value!r}, declared {declared(one)}"
             seen.add(type(thing))
-    assert seen >= {pyslurm.Node, pyslurm.Job, pyslurm.Partition, pyslurm.Reservation, pyslurm.db.Job}
-    assert seen >= {pyslurm.db.JobStep, JobStepStatistics, pyslurm.db.Association, pyslurm.db.QualityOfService}
+    cluster: set[type[Record]] = {pyslurm.Node, pyslurm.Job, pyslurm.Partition, pyslurm.Reservation}
+    database: set[type[Record]] = {pyslurm.db.Job, pyslurm.db.JobStep, JobStepStatistics, pyslurm.db.Association}
+    assert seen >= cluster | database | {pyslurm.db.QualityOfService}
 
 
 def test_every_object_can_be_json(recorded: Recorded) -> None:

@@ -82,8 +82,12 @@ class ClusterCalls(Core):
         """Make a reservation, or change the one of this name. API v0.0.43 or newer.
 
         Fields as the API has them: name, start_time, end_time, duration, node_list (a list), users (a list), flags ...
+        `tres` is refused: slurmrestd 26.05.5 crashes at one that it doesn't know, and without slurmdbd it knows none. Say
+        core_count, node_count and licenses instead.
         """
         checked(NAME, reservation.get("name", ""), "reservation name")
+        if reservation.get("tres"):
+            raise InvalidRequest("tres: slurmrestd may crash at it; say core_count, node_count, licenses")
         yield from self.call("POST", "reservation", body=dict(reservation), repeatable=True)
 
     def delete_reservation(self, name: str) -> Steps[None]:

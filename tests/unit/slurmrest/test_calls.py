@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import httpx
 import pytest
 
 from slurmrest import (
+    INFINITE,
     Ambiguous,
     AsyncSlurm,
     Authentication,
@@ -221,6 +224,8 @@ async def test_no_error_shows_the_token() -> None:
         lambda slurm: slurm.delete_node("a b"),
         lambda slurm: slurm.partition("a/b"),
         lambda slurm: slurm.reservation("a?b"),
+        lambda slurm: slurm.save_reservation({"name": "r", "tres": [{"type": "cpu", "count": 1}]}),
+        lambda slurm: slurm.save_reservation({"name": "r\nx"}),
         lambda slurm: slurm.request("GET\r\nX: y", "ping/"),
     ],
 )
@@ -357,3 +362,66 @@ def test_the_synchronous_client_goes_through_the_same_faults() -> None:
     with slurmrestd.sync_client(timeouts=QUICK) as slurm:
         assert slurm.ping()[0].responding
         assert slurm.slurm_version() == "24.11.5"
+
+
+async def test_what_is_changed_of_a_node_is_written_as_slurm_reads_it() -> None:
+    """Numbers as objects, single names as lists, and [""] for "none": Slurm overlooks an empty list."""
+    slurmrestd = FakeSlurmrestd("v0.0.45")
+    done = instead(reply(200, EMPTY))
+    slurmrestd.fail("POST", "node/n0", done)
+    slurmrestd.fail("POST", "nodes/", done)
+    async with slurmrestd.client() as slurm:
+        await slurm.update_node("n0", state="DRAIN", reason="disk", weight=5, address="10.0.0.1", topology="t:b")
+        await slurm.update_nodes(["n0", "n1"], features=[], active_features=["a"], resume_after=INFINITE, comment=None)
+    one, many = (json.loads(request.content) for request in slurmrestd.requests if request.method == "POST")
+    five = {"set": True, "infinite": False, "number": 5}
+    wanted = {"state": ["DRAIN"], "reason": "disk", "weight": five, "address": ["10.0.0.1"], "topology_str": "t:b"}
+    assert one == wanted
+    never = {"set": False, "infinite": True, "number": 0}
+    assert many == {"name": ["n0", "n1"], "features": [""], "features_act": ["a"], "resume_after": never}
+
+
+async def test_a_field_that_the_version_would_overlook_is_refused() -> None:
+    """slurmrestd takes it with a warning only."""
+    slurmrestd = FakeSlurmrestd("v0.0.42")
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(Unsupported, match=r"topology .* needs v0\.0\.43 \(Slurm 25\.05\)"):
+            await slurm.update_node("n0", topology="t:b")
+
+
+async def test_a_long_list_of_ids_is_asked_for_in_pieces() -> None:
+    """A request line has its limits; ids asked for twice are answered once."""
+    slurmrestd = FakeSlurmrestd()
+    for job_id in range(1, 451):
+        slurmrestd.add(job_id, "alice", "")
+    async with slurmrestd.client() as slurm:
+        states = await slurm.job_states([*range(1, 451), 7, "7"])
+    assert [one.job_id for one in states] == list(range(1, 451))
+    asked = [request.url.params.get_list("job_id") for request in slurmrestd.calls("GET", "jobs/state/")]
+    assert [len(ids) for ids in asked] == [200, 200, 50]
+
+
+async def test_a_broken_answer_names_its_call() -> None:
+    """Whatever reads it."""
+    slurmrestd = FakeSlurmrestd()
+    for tail in ("diag/", "node/n0", "shares"):
+        slurmrestd.fail("GET", tail, instead(reply(200, EMPTY)))
+    async with slurmrestd.client() as slurm:
+        for call, tail in ((slurm.diag, "diag/"), (lambda: slurm.node("n0"), "node/n0"), (slurm.shares, "shares")):
+            with pytest.raises(ProtocolError) as caught:
+                await call()
+            assert (caught.value.method, caught.value.path) == ("GET", f"/slurm/v0.0.42/{tail}")
+
+
+def test_no_log_shows_the_token(caplog: pytest.LogCaptureFixture) -> None:
+    """httpx and httpcore tell a lot at DEBUG: here over a real socket, through a failure."""
+    caplog.set_level(logging.DEBUG)
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        timeouts = Timeouts(read=0.1, total=0.2, retries=1, pause=0)
+        with Slurm(url, StaticToken("topsecret"), version="v0.0.42", timeouts=timeouts) as slurm:
+            with pytest.raises(Unavailable):
+                slurm.nodes()
+            told = repr([slurm, slurm.db, vars(slurm), vars(slurm._core)])
+    assert "send_request_headers" in caplog.text
+    assert "topsecret" not in caplog.text + told

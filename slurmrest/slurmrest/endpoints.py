@@ -42,9 +42,14 @@ class Endpoint:
 
     def missing(self, version: str) -> str:
         """Why this call can't be made in `version`; "" if it can."""
-        if _order(version) >= _order(self.since):
-            return ""
-        return f"{self} needs {self.since} (Slurm {RELEASES[self.since]}); slurmrestd speaks {version}"
+        return missing(str(self), self.since, version)
+
+
+def missing(what: str, since: str, version: str) -> str:
+    """Why `what` can't be had in `version`, which is older than `since`; "" if it can."""
+    if _order(version) >= _order(since):
+        return ""
+    return f"{what} needs {since} (Slurm {RELEASES[since]}); slurmrestd speaks {version}"
 
 
 _CHANGES: Final[tuple[tuple[Api, str, str, str], ...]] = (

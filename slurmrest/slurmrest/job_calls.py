@@ -165,11 +165,11 @@ class JobCalls(Core):
     ) -> Steps[list[JobOutcome]]:
         """Put running or ended jobs back into the queue. Slurm 26.05.
 
-        `hold`: held there; `special_exit`: marked SPECIAL_EXIT, too; `incomplete`: of a list, those that haven't ended
+        `hold`: held there; `special_exit`: held and marked SPECIAL_EXIT; `incomplete`: of a list, those that haven't ended
         well. Raises the first refusal; the other jobs are requeued nevertheless.
         """
         many = [job_ids] if isinstance(job_ids, (int, str)) else list(job_ids)
-        chosen = {"Hold": hold, "Incomplete": incomplete, "SpecialExit": special_exit}
+        chosen = {"Hold": hold or special_exit, "Incomplete": incomplete, "SpecialExit": special_exit}
         body = {"jobs": [job_text(one) for one in many], "flags": [flag for flag, wanted in chosen.items() if wanted]}
         adapter = yield from self.adapt()
         answer = yield from self.call("POST", "jobs/requeue", body=body, user=user)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
 from slurmrest.core import NODE_NAME, STATE_WORD, Core, checked, refuse_nul, segment, written_time
@@ -20,8 +20,8 @@ class NodeChanges(TypedDict, total=False):
     """What can be changed of a node; what isn't given, or is None, stays.
 
     `state` such as ["DRAIN"], ["RESUME"], ["DOWN"], ["UNDRAIN"]; `active_features` are those in force now, `features`
-    those that it could have; `resume_after` counts seconds after which a DOWN or drained node is resumed; `topology` is
-    of API v0.0.43.
+    those that it could have (an empty list takes all away; the active ones must be among them); `resume_after` counts
+    seconds after which a DOWN or drained node is resumed; `topology` is of API v0.0.43 or newer.
     """
 
     state: Iterable[str]
@@ -38,7 +38,8 @@ class NodeChanges(TypedDict, total=False):
     topology: str | None
 
 
-_NAMES: Final = {"active_features": "features_act", "topology": "topology_str"}
+_TOPOLOGY: Final = "topology_str"
+_NAMES: Final = {"active_features": "features_act", "topology": _TOPOLOGY}
 _LISTS: Final = frozenset({"features", "active_features"})
 
 
@@ -76,16 +77,20 @@ class NodeCalls(Core):
 
     def update_node(self, name: str, **changes: Unpack[NodeChanges]) -> Steps[None]:
         """Change a node: see `NodeChanges`."""
-        yield from self.call(
-            "POST", f"node/{segment(NODE_NAME, name, 'node name')}", body=_changes(changes), repeatable=True
-        )
+        tail = f"node/{segment(NODE_NAME, name, 'node name')}"
+        yield from self._change(tail, _changes(changes))
 
     def update_nodes(self, names: Iterable[str], **changes: Unpack[NodeChanges]) -> Steps[None]:
         """Change several nodes alike, in one request. Slurm stops at the first that it refuses."""
         wanted = [checked(NODE_NAME, name, "node name") for name in names]
         if not wanted:
             raise InvalidRequest("no node to change")
-        yield from self.call("POST", "nodes/", body={"name": wanted, **_changes(changes)}, repeatable=True)
+        yield from self._change("nodes/", {"name": wanted, **_changes(changes)})
+
+    def _change(self, tail: str, body: Mapping[str, Any]) -> Steps[None]:
+        if _TOPOLOGY in body:  # an older version would overlook it
+            (yield from self.adapt()).require(f"the topology of POST {tail}", "v0.0.43")
+        yield from self.call("POST", tail, body=body, repeatable=True)
 
     def create_nodes(self, line: str) -> Steps[None]:
         """Make dynamic nodes from a line of slurm.conf: "NodeName=d[0-3] CPUs=64 State=CLOUD". API v0.0.44 or newer.
@@ -104,7 +109,7 @@ def _changes(changes: NodeChanges) -> dict[str, Any]:
     for name, value in changes.items():
         if value is not None:
             body[_NAMES.get(name, name)] = _written(name, value)
-    body = {name: value for name, value in body.items() if value != [] or name in ("features", "features_act")}
+    body = {name: value for name, value in body.items() if value != []}
     refuse_nul(body)
     return body
 
@@ -114,7 +119,7 @@ def _written(name: str, value: Any) -> Any:
         words = [value] if isinstance(value, str) else value
         return [checked(STATE_WORD, word, "node state") for word in words]
     if name in _LISTS:
-        return [value] if isinstance(value, str) else list(value)
+        return [value] if isinstance(value, str) else list(value) or [""]  # Slurm overlooks an empty list
     if name in ("address", "hostname"):
         return [value]
     if isinstance(value, int) or value is INFINITE:

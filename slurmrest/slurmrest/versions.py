@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from slurmrest import db_reading, reading
 from slurmrest.db_values import Account, Association, Cluster, Instance, JobRecord, Qos, Tres, User, Wckey
-from slurmrest.endpoints import RELEASES, Api
+from slurmrest.endpoints import RELEASES, Api, missing
 from slurmrest.errors import ProtocolError, Unsupported
 from slurmrest.streams import Entries, Raw
 from slurmrest.values import (
@@ -47,6 +47,11 @@ class Adapter:
     def path(self, tail: str, api: Api = "slurm") -> str:
         """The path of a call of this version."""
         return f"/{api}/{self.version}/{tail}"
+
+    def require(self, what: str, since: str) -> None:
+        """Raise Unsupported if this version is older than `since`, the first that has `what`."""
+        if why := missing(what, since, self.version):
+            raise Unsupported(why)
 
     def each_node(self, raw: bool = False) -> Entries[Node]:
         """Of `GET nodes/` and `GET node/{name}`."""

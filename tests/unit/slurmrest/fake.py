@@ -99,7 +99,9 @@ class FakeSlurmrestd:
         if (request.method, tail) == ("POST", "job/submit"):
             return self._submit(request)
         if tail == "jobs/state/":
-            return self._ok(jobs=[{"job_id": str(one), "state": job["job_state"]} for one, job in self.jobs.items()])
+            wanted = request.url.params.get_list("job_id") or list(map(str, self.jobs))
+            found = [(one, job) for one, job in self.jobs.items() if str(one) in wanted]
+            return self._ok(jobs=[{"job_id": str(one), "state": job["job_state"]} for one, job in found])
         if (request.method, tail) == ("DELETE", "jobs/"):
             return self._kill(json.loads(request.content))
         if tail == "jobs/":

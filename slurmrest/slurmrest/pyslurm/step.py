@@ -204,11 +204,13 @@ class JobSteps(dict[int | str, JobStep]):
     def load_all(cls, ids: Iterable[int] | None = None) -> dict[int, JobSteps]:
         """The steps by job: of these jobs, or of all that run."""
         from slurmrest.pyslurm.db.connection import ask
+        from slurmrest.pyslurm.db.filters import JobFilter
 
         wanted = None if ids is None else [int(one) for one in ids]
         if wanted == []:
             return {}
-        params = {"state": "RUNNING"} if wanted is None else {"step": ",".join(map(str, wanted)), "skip_steps": "false"}
+        every = JobFilter(start_time=1, end_time="now").params() | {"state": ["RUNNING"]}
+        params = every if wanted is None else JobFilter(ids=wanted).params()
         version = api_version()
         jobs = ask("jobs/", "jobs", params)
         return {int(job["job_id"]): cls(_steps(job, version)) for job in jobs}

@@ -87,10 +87,10 @@ async def test_the_index_forgets_what_slurmctld_has_forgotten() -> None:
             slurmrestd.add(job_id, "alice", comment)
         await slurm.find("a")
         index = slurm._submitter._index
-        assert (index.ids("a"), index.known()) == ([1, 2], {1, 2, 3})
+        assert (index.ids("a"), index.known()) == ([1, 2], frozenset({1, 2, 3}))
         del slurmrestd.jobs[1]
         await slurm.find("a")
-        assert (index.ids("a"), index.known()) == ([2], {2, 3})
+        assert (index.ids("a"), index.known()) == ([2], frozenset({2, 3}))
         slurmrestd.jobs.clear()
         await slurm.find("a")
         assert (index._read, index._ids) == ({}, {})

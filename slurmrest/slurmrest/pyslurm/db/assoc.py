@@ -25,11 +25,13 @@ from slurmrest.pyslurm._forms import (
 from slurmrest.pyslurm.db._forms import identity, resources, to_resources
 from slurmrest.pyslurm.db.connection import Connection, ask, change
 from slurmrest.pyslurm.db.filters import AssociationFilter, selects_nothing
-from slurmrest.pyslurm.error import PyslurmError
+from slurmrest.pyslurm.error import PyslurmError, RPCError
 from slurmrest.pyslurm.xcollections import MultiClusterMap
 
 _KEY: Final = ("account", "cluster", "partition", "user")
 """What slurmdbd tells associations apart by."""
+_DENIED: Final = 2002
+"""ESLURM_ACCESS_DENIED of slurm/slurm_errno.h."""
 
 
 class Association(Record):
@@ -111,9 +113,10 @@ class Associations(MultiClusterMap[int, Association]):
             return []
         found = list(Associations.load(db_filter, db_connection).values())
         entries = [_changed(one._raw, body) for one in found]
+        ids = sorted(one.id for one in found if one.id is not None)
         if entries:
-            change(lambda: _send(entries), db_connection)
-        return sorted(one.id for one in found if one.id is not None)
+            change(lambda: _send(entries, ids, changes), db_connection)
+        return ids
 
 
 def _filter(asked: AssociationFilter | Associations | None) -> AssociationFilter:
@@ -148,5 +151,11 @@ def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return {**old, **new, **{name: _merged(old[name], new[name]) for name in both}}
 
 
-def _send(entries: list[dict[str, Any]]) -> None:
-    _session.request("POST", "associations/", api="slurmdb", body={"associations": entries})
+def _send(entries: list[dict[str, Any]], ids: list[int], changes: Association) -> None:
+    """Change them. slurmdbd answers "nothing to change" both to what is so already and to whom may not change it."""
+    if _session.request("POST", "associations/", api="slurmdb", body={"associations": entries}).payload:
+        return
+    now = Associations.load(AssociationFilter(ids=ids)).values()
+    for name in changes._changes:
+        if any(getattr(one, name) != getattr(changes, name) for one in now):
+            raise RPCError(_DENIED, f"slurmdbd left {name} as it was: it does so when the user may not change it")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from slurmrest.numbers import number, read_int
 from slurmrest.pyslurm import _session
 from slurmrest.pyslurm._fields import Record, computed, field, missing, setting
 from slurmrest.pyslurm._forms import count, integer, limit, moment, text, texts, to_line, to_text
@@ -245,7 +246,7 @@ class Jobs(MultiClusterMap[int, Job]):
             return []
         ids = sorted(Jobs.load(db_filter, db_connection).keys())
         if ids:
-            request = {"job_id_list": [str(one) for one in ids], "job_rec": body}
+            request = {"job_id_list": [str(one) for one in ids], "job_rec": _with_status(body)}
             change(lambda: _send(request), db_connection)
         return ids
 
@@ -270,6 +271,12 @@ def _ask(wanted: JobFilter, connection: Connection | None) -> list[Mapping[str, 
             return []
         wanted = replace(wanted, ids=ids)
     return ask("jobs/", "jobs", wanted.params(qos_ids), connection)
+
+
+def _with_status(body: dict[str, Any]) -> dict[str, Any]:
+    """slurmrestd 26.05 stores the exit code that it is told as wait(2)'s status: 9 would be signal 9."""
+    code = read_int((body.pop("derived_exit_code", None) or {}).get("return_code"))
+    return body if code is None else body | {"derived_exit_code": {"return_code": number(code << 8)}}
 
 
 def _send(body: Mapping[str, Any]) -> None:

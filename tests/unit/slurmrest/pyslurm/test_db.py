@@ -86,7 +86,7 @@ def test_a_job_is_changed_where_the_api_can(newest: Recorded) -> None:
     assert change[2]["job_rec"] == {
         "comment": {"job": "good"},
         "wckey": "w",
-        "derived_exit_code": {"return_code": {"set": True, "infinite": False, "number": 3}},
+        "derived_exit_code": {"return_code": {"set": True, "infinite": False, "number": 3 << 8}},
     }
     assert str(known) in change[2]["job_id_list"]
 

@@ -38,6 +38,11 @@ def text(raw: Any) -> str | None:
     return None if raw in _NONE else raw
 
 
+def word(raw: Any) -> str:
+    """A name; "" for none."""
+    return text(raw) or ""
+
+
 def integer(raw: Any) -> int | None:
     """A number in either form."""
     return read_int(raw)
@@ -94,9 +99,14 @@ def address(raw: Any) -> str | None:
     return ",".join(texts(raw)) or None
 
 
+def state(raw: Any) -> str:
+    """The words of a state as Slurm prints them, joined with "+"; "" for none."""
+    return "+".join(texts(raw))
+
+
 def words(raw: Any) -> str | None:
-    """Flags as Slurm prints them, joined with "+"; None for none."""
-    return "+".join(texts(raw)) or None
+    """As `state`; None for none."""
+    return state(raw) or None
 
 
 def tallies(raw: Any) -> dict[str, int]:

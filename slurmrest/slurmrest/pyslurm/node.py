@@ -77,7 +77,7 @@ class Node(Record):
 
     __slots__ = ()
 
-    name = setting("name", read=forms.text, write=forms.to_line)
+    name = setting("name", read=forms.word, write=forms.to_line)
     architecture = field("architecture", read=forms.text)
     configured_gres = setting("gres", read=forms.tallies, write=forms.to_tallies)
     """Generic resources by name: {"gpu:h100": 8}."""
@@ -123,7 +123,7 @@ class Node(Record):
     """How tasks are bound by default: "cores", "sockets", "verbose,threads" ...; None for none."""
     current_watts = field("energy.current_watts", read=forms.count)
     avg_watts = field("energy.average_watts", read=forms.count)
-    state = setting("state", read=forms.words, write=_write_state)
+    state = setting("state", read=forms.state, write=_write_state)
     """Such as "IDLE+DRAIN". To be set: "DRAIN", "UNDRAIN", "DOWN", "RESUME", "POWER_DOWN" ..."""
     next_state = field("next_state_after_reboot", read=_next_state)
     cpu_load = field("cpu_load", read=_load_per_cpu)

@@ -112,7 +112,7 @@ class Partition(Record):
 
     __slots__ = ()
 
-    name = setting("name", read=forms.text, write=forms.to_line)
+    name = setting("name", read=forms.word, write=forms.to_line)
     allowed_submit_nodes = setting("nodes.allowed_allocation", read=_all_or, write=_write_hosts)
     allowed_accounts = setting("accounts.allowed", read=_all_or, write=forms.to_joined)
     allowed_groups = setting("groups.allowed", read=_all_or, write=forms.to_joined)
@@ -161,7 +161,7 @@ class Partition(Record):
     qos = setting("qos.assigned", read=forms.text, write=forms.to_word)
     total_cpus = field("cpus.total", read=forms.count)
     total_nodes = field("nodes.total", read=forms.count)
-    state = setting("partition.state", read=forms.words, write=_write_states("UP", "DOWN", "DRAIN", "INACTIVE"))
+    state = setting("partition.state", read=forms.state, write=_write_states("UP", "DOWN", "DRAIN", "INACTIVE"))
     is_default = _flag("DEFAULT")
     allow_root_jobs = _flag("NO_ROOT", inverse=True)
     is_user_exclusive = setting(

@@ -169,7 +169,7 @@ class Reservation(Record):
     groups = setting("groups", read=forms.texts, write=forms.to_texts)
     licenses = setting("licenses", read=forms.tallies, write=_write_licenses)
     max_start_delay = setting("max_start_delay", read=forms.integer, write=forms.to_seconds)
-    name = setting("name", read=forms.text, write=forms.to_line)
+    name = setting("name", read=forms.word, write=forms.to_line)
     node_count = setting("node_count", read=forms.count, write=forms.to_number)
     nodes = setting("node_list", read=forms.address, write=forms.to_hosts)
     partition = setting("partition", read=forms.text, write=forms.to_word)

@@ -14,7 +14,7 @@ from tests.unit.slurmrest.pyslurm.recorded import Recorded
 def test_node_reads_the_same_from_every_version(recorded: Recorded) -> None:
     """Drained, with a comment and GPUs."""
     node = Nodes.load()["n0"]
-    assert {"IDLE", "DRAIN"} <= set((node.state or "").split("+"))
+    assert {"IDLE", "DRAIN"} <= set(node.state.split("+"))
     assert (node.reason, node.comment, node.extra) == ("disk", "seen", None)
     assert (node.configured_gres, node.allocated_gres) == ({"gpu:h100": 8}, {"gpu:h100": 0})
     assert (node.partitions, node.available_features, node.next_state) == (["main"], [], None)

@@ -31,7 +31,8 @@ for name, one in nodes.items():
     assert_type(name, str)
     assert_type(one, pyslurm.Node)
 for cluster, name, one in nodes.items().with_cluster():
-    assert_type(one.state, str | None)
+    assert_type(one.state, str)
+    assert_type(one.reason, str | None)
 
 partition = pyslurm.Partitions.load()["main"]
 assert_type(partition.max_time, int | str | None)
@@ -57,7 +58,7 @@ node.real_memory = 5
 node.fre_memory
 node.weight = [5]
 pyslurm.Nodes.load()["n0"].modify("DRAIN")
-print(node.idle_cpus + node.state)
+print(node.idle_cpus + node.reason)
 pyslurm.slurmctld.shutdwon(1)
 """
 

@@ -32,6 +32,8 @@ _DENIED: Final = frozenset({2002, 2010, 2052, 2103})
 _NOT_FOUND: Final = frozenset({2017, 2018})
 _NOT_SENT: Final = frozenset({1001, 1800, 1804, 2027})  # no connection to slurmctld; it is busy or a standby
 _NO_ANSWER: Final = frozenset({1002, 1003, 1004, 1801, 1802, 1803, 5004})  # slurmctld got lost in the middle
+_UNRESOLVED: Final = "Unable to resolve"
+"""Of a user's name that slurmrestd doesn't know: it asks nobody then."""
 _FIRST_NUMBER: Final = 1000
 """Slurm's own numbers begin here. Smaller ones are slurmrestd's errno or -1: with slurmctld down, 24.11 answers
 `jobs/state/` with -1 and a cancel with EPERM. They tell of trouble on the way, never of a refusal."""
@@ -81,6 +83,8 @@ def lost(request: Request, outcome: Lost, *, safe: bool) -> SlurmError:
 def refusal(request: Request, number: int, text: str, *, safe: bool) -> SlurmError:
     """The error that Slurm's error number stands for. A name in a job that nothing answers to is a fault of the job."""
     where: Where = {"method": request.method, "path": request.path}
+    if number < 0 and _UNRESOLVED in text:
+        return InvalidRequest(text, **where)
     if number in _NO_ANSWER or (number and number < _FIRST_NUMBER):
         return (Unavailable if safe else Ambiguous)(text, number=number, **where)
     kinds: tuple[tuple[frozenset[int], type[SlurmError]], ...] = (

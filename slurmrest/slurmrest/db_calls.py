@@ -15,6 +15,7 @@ from slurmrest.answers import Answer
 from slurmrest.core import USER, Core, Params, checked, refuse_nul, segment, written_time
 from slurmrest.db_values import Account, Association, Cluster, Instance, JobRecord, Qos, Tres, User, Wckey
 from slurmrest.errors import InvalidRequest, NotFound, ProtocolError
+from slurmrest.job_calls import job_number
 from slurmrest.messages import Steps, T
 from slurmrest.streams import Entries, Raw
 from slurmrest.values import Ping
@@ -354,11 +355,11 @@ class DbCalls:
     def job(self, job_id: int | str) -> Steps[JobRecord]:
         """One recorded job with its raw entry (of an array its first record), or NotFound."""
         entries = (yield from self._core.adapt()).each_job_record(raw=True)
-        return (yield from self._one(f"job/{int(job_id)}", entries, lambda job: True, str(job_id)))
+        return (yield from self._one(f"job/{job_number(job_id)}", entries, lambda job: True, str(job_id)))
 
     def update_job(self, job_id: int | str, fields: Mapping[str, Any]) -> Steps[None]:
         """Change a record: comment, derived_exit_code, extra, wckey. API v0.0.44 or newer."""
-        yield from self._post(f"job/{int(job_id)}", dict(fields))
+        yield from self._post(f"job/{job_number(job_id)}", dict(fields))
 
     def update_jobs(self, job_ids: Iterable[int | str], fields: Mapping[str, Any]) -> Steps[None]:
         """Change several records alike. API v0.0.44 or newer."""

@@ -8,7 +8,7 @@ Such calls go out as `DELETE jobs/` with the filter `user_name`, which slurmctld
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from slurmrest import answers
@@ -20,6 +20,7 @@ from slurmrest.values import Job, JobOutcome, JobState, NodeShare, Submission
 JOB: Final = re.compile(r"[0-9]{1,10}([_+][0-9]{1,10}|_\[[0-9,%:-]{1,500}\])?")
 WORD: Final = re.compile(r"[A-Za-z0-9_]{1,40}")
 SIGNAL: Final = re.compile(r"[A-Z0-9]{1,12}")
+_NUMBER: Final = re.compile(r"[0-9]{1,10}")
 _FILTERS: Final = frozenset(
     {"account", "job_name", "job_state", "nodes", "partition", "qos", "reservation", "user_id", "user_name", "wckey"}
 )
@@ -49,12 +50,13 @@ class JobCalls(Core):
         return list(dict.fromkeys(found))
 
     def job(self, job_id: int | str) -> Steps[Job]:
-        """One job with its raw entry (of an array its first task, of a heterogeneous job its leader).
+        """One job with its raw entry (of a heterogeneous job its leader), or an array's task ("7_1").
 
         Raises NotFound if slurmctld never had it or has purged it.
         """
         entries = (yield from self.adapt()).each_job(raw=True)
-        return (yield from self.one(f"job/{int(job_id)}", entries, lambda job: job.job_id == int(job_id), str(job_id)))
+        job = job_text(job_id)
+        return (yield from self.one(f"job/{job}", entries, _named(job), job))
 
     def job_parts(self, job_id: int | str) -> Steps[list[Job]]:
         """All of a job, with raw entries: an array's tasks (those that wait are one), a heterogeneous job's parts."""
@@ -191,12 +193,25 @@ class JobCalls(Core):
     def resources(self, job_id: int | str) -> Steps[list[NodeShare]]:
         """What a running job holds on each of its nodes. API v0.0.44 or newer."""
         entries = (yield from self.adapt()).each_node_share()
-        return (yield from self.stream(f"resources/{int(job_id)}", entries))
+        return (yield from self.stream(f"resources/{job_number(job_id)}", entries))
 
 
 def job_text(job_id: int | str) -> str:
     """A job as Slurm writes it: 7, "7_3" (a task), "7_[0-9]", "7+1" (a part). Raises InvalidRequest for others."""
     return checked(JOB, str(job_id), "job id")
+
+
+def job_number(job_id: int | str) -> int:
+    """A job's plain id. Raises InvalidRequest for what is none."""
+    return int(checked(_NUMBER, str(job_id), "job id"))
+
+
+def _named(job: str) -> Callable[[Job], bool]:
+    """Whether a job is the one that was asked for."""
+    base, _, task = job.partition("_")
+    if task.isdecimal():
+        return lambda found: (found.array_job_id, found.array_task_id) == (int(base), int(task))
+    return lambda found: found.job_id == int(re.split(r"[_+]", job)[0])
 
 
 def made_job(answer: answers.Answer, path: str) -> int:

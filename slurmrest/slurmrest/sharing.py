@@ -10,6 +10,8 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 
+from slurmrest.errors import Unavailable
+
 
 class AsyncShared:
     """For one event loop. A run goes on when one of those who wait is cancelled."""
@@ -26,7 +28,13 @@ class AsyncShared:
             self._next = asyncio.create_task(self._run())
             self._tasks.add(self._next)
             self._next.add_done_callback(self._ended)
-        await asyncio.shield(self._next)
+        run = self._next
+        try:
+            await asyncio.shield(run)
+        except asyncio.CancelledError:
+            if run.cancelled() and not _being_cancelled():
+                raise Unavailable("the client was closed meanwhile") from None
+            raise
 
     async def _run(self) -> None:
         async with self._turn:
@@ -44,6 +52,11 @@ class AsyncShared:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 class SyncShared:

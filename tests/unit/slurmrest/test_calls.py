@@ -216,6 +216,10 @@ async def test_no_error_shows_the_token() -> None:
         lambda slurm: slurm.cancel_jobs(filters={"user_name": ""}),
         lambda slurm: slurm.cancel_jobs(filters={"nonsense": "x"}),
         lambda slurm: slurm.job_states(["1&x"]),
+        lambda slurm: slurm.job("x"),
+        lambda slurm: slurm.job(-1),
+        lambda slurm: slurm.resources("1_2"),
+        lambda slurm: slurm.db.job("1/2"),
         lambda slurm: slurm.job_parts("1_[2]/x"),
         lambda slurm: slurm.update_job(1, {}),
         lambda slurm: slurm.update_job(1, {"comment": "a\0b"}),
@@ -399,6 +403,32 @@ async def test_a_long_list_of_ids_is_asked_for_in_pieces() -> None:
     assert [one.job_id for one in states] == list(range(1, 451))
     asked = [request.url.params.get_list("job_id") for request in slurmrestd.calls("GET", "jobs/state/")]
     assert [len(ids) for ids in asked] == [200, 200, 50]
+
+
+async def test_a_task_of_an_array_is_found_by_its_number() -> None:
+    """Slurm answers with all of the array, in an order of its own."""
+    number = [{"set": True, "number": value} for value in range(10)]
+    tasks = [
+        {"job_id": 3, "job_state": ["PENDING"], "array_job_id": number[3], "array_task_id": {"set": False}},
+        {"job_id": 4, "job_state": ["RUNNING"], "array_job_id": number[3], "array_task_id": number[1]},
+    ]
+    slurmrestd = FakeSlurmrestd()
+    slurmrestd.fail("GET", "job/3_1", instead(reply(200, {**EMPTY, "jobs": tasks})))
+    slurmrestd.fail("GET", "job/3_2", instead(reply(200, {**EMPTY, "jobs": tasks})))
+    async with slurmrestd.client() as slurm:
+        assert (await slurm.job("3_1")).job_id == 4
+        with pytest.raises(NotFound):
+            await slurm.job("3_2")
+
+
+async def test_a_user_that_slurmrestd_cant_name_is_a_refusal() -> None:
+    """It has asked nobody: there is nothing ambiguous about it."""
+    slurmrestd = FakeSlurmrestd()
+    refused = failed(-1, "Unspecified error; Unable to resolve zoe to numeric user id")
+    slurmrestd.fail("DELETE", "jobs/", instead(refused))
+    async with slurmrestd.client() as slurm:
+        with pytest.raises(InvalidRequest, match="zoe"):
+            await slurm.cancel_jobs(filters={"user_name": "zoe"})
 
 
 async def test_a_broken_answer_names_its_call() -> None:

@@ -430,3 +430,19 @@ async def test_one_who_gives_up_doesnt_end_the_look_of_the_others() -> None:
         assert await second is not None
     with pytest.raises(asyncio.CancelledError):
         await first
+
+
+async def test_who_waits_for_a_look_hears_that_the_client_was_closed() -> None:
+    """It is no cancellation of the one who waits."""
+    slurmrestd = FakeSlurmrestd()
+
+    async def never(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(60)
+        return reply(200, EMPTY)
+
+    slurm = slurmrestd.client(transport=httpx.MockTransport(never))
+    waiting = asyncio.create_task(slurm.find("k"))
+    await asyncio.sleep(0.01)
+    await slurm.close()
+    with pytest.raises(Unavailable, match="closed"):
+        await waiting

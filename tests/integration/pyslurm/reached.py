@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import pytest
 import slurmrest.pyslurm as pyslurm
 from slurmrest import SignedTokens, Slurm
 from tests.cluster.slurm import BareSlurm
+from tests.integration.conftest import need_root_file_system
 
 OLD, NEW = "trixie", "sid"
 """The suites of Slurm 24.11 (API v0.0.42) and of 26.05 (v0.0.45)."""
@@ -22,8 +22,7 @@ _acting: list[tuple[BareSlurm, str]] = []
 @contextmanager
 def begun(suite: str) -> Iterator[BareSlurm]:
     """A Slurm of this suite with three nodes, some licences and room for more nodes."""
-    if os.geteuid() != 0:
-        pytest.skip("a bare Slurm needs root: it makes namespaces")
+    need_root_file_system(suite, accounting=False)
     with BareSlurm(nodes=3, suite=suite, config_lines=["MaxNodeCount=10", "Licenses=lic:5"]) as slurm:
         yield slurm
 

@@ -156,6 +156,7 @@ def _daemon_probes() -> dict[str, Callable[[], object]]:
         "get_fair_share_dampening_factor": ctld.get_fair_share_dampening_factor,
         "diag": ctld.diag,
     }
+    calls |= {kind.__name__: kind for kind in (ctld.MPIConfig, ctld.CgroupConfig, ctld.AccountingGatherConfig)}
     return {f"pyslurm.slurmctld.{name}": call for name, call in calls.items()}
 
 
@@ -186,9 +187,13 @@ def verdicts() -> dict[str, Verdict]:
             found[name] = calls.get(name, Verdict(WORKS))
             continue
         cls = resolve(name)
-        found[name] = Verdict(WORKS)
-        found |= {f"{name}.{one}": _attribute(cls, name, one, mode) for one, mode in entry["attributes"].items()}
-        found |= {f"{name}.{one}": _method(cls, f"{name}.{one}", calls) for one in entry["methods"]}
+        found[name] = made = calls.get(name, Verdict(WORKS))
+        members = {f"{name}.{one}": _attribute(cls, name, one, mode) for one, mode in entry["attributes"].items()}
+        # Attributes that can be read once the object is there, which takes what making or loading it takes.
+        loaded = made if not made.works else calls.get(f"{name}.load", made)
+        found |= {one: loaded if verdict.works else verdict for one, verdict in members.items()}
+        methods = {f"{name}.{one}": _method(cls, f"{name}.{one}", calls) for one in entry["methods"]}
+        found |= {one: made if verdict.works else verdict for one, verdict in methods.items()}
     return found
 
 

@@ -182,11 +182,13 @@ def test_a_failed_commit_says_how_far_it_came(newest: Recorded) -> None:
     assert len(newest.changes()) == 1
 
 
-@pytest.mark.parametrize("use", [db.Jobs.load, db.Associations.load, db.QualitiesOfService.load])
-def test_a_closed_connection_is_refused(newest: Recorded, use: type[db.Jobs]) -> None:
+@pytest.mark.parametrize("kind", [db.Jobs, db.Associations, db.QualitiesOfService])
+def test_a_closed_connection_is_refused(
+    newest: Recorded, kind: type[db.Jobs | db.Associations | db.QualitiesOfService]
+) -> None:
     """Also one that was never opened."""
     with pytest.raises(PyslurmError, match="not open"):
-        use(None, db.Connection())
+        kind.load(None, db.Connection())
 
 
 def test_an_answer_without_its_list_is_an_error(newest: Recorded) -> None:

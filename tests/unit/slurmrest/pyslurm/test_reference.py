@@ -32,10 +32,10 @@ def test_the_page_is_that_of_the_code() -> None:
 
 
 def test_every_name_has_a_verdict() -> None:
-    """All are there, and nearly all work; none is silently missing."""
+    """All are there; few can't be had at all."""
     found = pyslurm_reference.verdicts()
     assert len(found) > 1100
-    assert sum(verdict.works for verdict in found.values()) > 0.8 * len(found)
+    assert sum(verdict.text.startswith("cannot") for verdict in found.values()) < 0.1 * len(found)
 
 
 @pytest.mark.parametrize("name", CALLABLES)

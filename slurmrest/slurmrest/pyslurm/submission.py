@@ -8,6 +8,7 @@ number of time is minutes, as with sbatch. Source: sbatch(1), and the REST API's
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -35,7 +36,14 @@ _TRUTH: Final = {"True": True, "False": False}
 _APART: Final = frozenset({"is_update", "script", "script_args", "environment", "get_user_environment", "_more"})
 """Fields that `_description` does not write."""
 _ONLY_CHANGED: Final = ("site_factor", "admin_comment")
-_NEVER_CHANGED: Final = ("script", "script_args", "environment", "get_user_environment")
+_NEVER_CHANGED: Final = (
+    *("script", "script_args", "environment", "get_user_environment", "accounting_gather_frequency", "container"),
+    *("container_id", "cpu_frequency", "gres_binding", "kill_on_invalid_dependency", "kill_on_node_fail"),
+    *("log_files_open_mode", "ntasks_per_core", "profile_types", "reserved_ports", "segment_size", "selinux_context"),
+    *("signal", "spreads_over_nodes", "use_min_nodes", "wait_all_nodes"),
+)
+"""What slurmctld takes in a change and leaves as it is (24.11.5, 26.05.5), without a word."""
+_THROTTLE: Final = re.compile(r"%(\d{1,9})")
 _STREAMS: Final = ("standard_in", "standard_output", "standard_error")
 _OWNER: Final = "JobSubmitDescription"
 
@@ -62,7 +70,7 @@ class JobSubmitDescription:
     """For changes only."""
     wckey: str | None = None
     array: Iterable[int | str] | str | None = None
-    """Such as "0-15%4"."""
+    """Such as "0-15%4". Of a job that is there only "%4" can be changed."""
     batch_constraints: Texts | None = None
     begin_time: Date | None = None
     clusters: Texts | None = None
@@ -242,7 +250,10 @@ class JobSubmitDescription:
         for name in _NEVER_CHANGED:
             if getattr(self, name) is not None:
                 raise PyslurmError(f"{_OWNER}.{name} can't be changed: it is set for good at submission")
-        job = self._described(self._values(), version)
+        values = self._values()
+        if self.array is not None:
+            values["array"] = _throttle(self.array)
+        job = self._described(values, version)
         if not job:
             raise ValueError(f"the {_OWNER} holds no change")
         return job
@@ -308,6 +319,14 @@ class JobSubmitDescription:
         if given is None or isinstance(given, bool):
             return given
         raise _session.impossible(f"{_OWNER}.get_user_environment: a time or mode of loading", "True is taken")
+
+
+def _throttle(array: Any) -> str:
+    """How many tasks of an array may run at once: all that can be changed of it. slurmctld takes text before it for 0."""
+    found = _THROTTLE.fullmatch(array) if isinstance(array, str) else None
+    if not found:
+        raise ValueError(f'{_OWNER}.array: of an array only the tasks that run at once can be changed, as "%4"')
+    return found[1]
 
 
 def _stream(name: str, path: Any, folder: str) -> Any:

@@ -389,3 +389,41 @@ def test_options_of_the_script_are_those_of_sbatch(latest: Release) -> None:
     ours = JobSubmitDescription(script=script)
     ours.load_sbatch_options()
     assert stable(ours.submit()) == stable(int(said.stdout))
+
+
+def changed(job_id: int) -> dict[str, Any]:
+    """What is compared before and after a change: all but the times that pass by themselves."""
+    told = _session.request("GET", f"job/{job_id}").payload["jobs"][0]
+    passing = ("last_sched_evaluation", "accrue_time", "start_time", "end_time")
+    return {name: value for name, value in told.items() if name not in passing}
+
+
+def test_a_change_has_its_effect_or_is_refused(latest: Release) -> None:
+    """slurmctld ignores many fields of a change without a word: those never reach it."""
+    dropped = []
+    elsewhere = {"account", "qos", "mcs_label"}  # they need slurmdbd, or a plugin
+    unseen = {"resource_sharing"} if latest.version == "v0.0.45" else set()
+    for fields, _ in ROWS:
+        if elsewhere & set(fields) or fields in ({"memory_per_node": 0}, {"priority": 7}):
+            continue
+        job = Job(description(ntasks=2).submit())
+        before = changed(job.id)
+        try:
+            job.modify(JobSubmitDescription(**fields))
+        except (PyslurmError, ValueError):
+            assert changed(job.id) == before
+            continue
+        if changed(job.id) == before and not unseen & set(fields):
+            dropped.append(fields)
+    assert dropped == []
+
+
+def test_the_tasks_of_an_array_that_run_at_once_can_be_changed(latest: Release) -> None:
+    """And nothing else of it: slurmctld would take the ranges for "no limit"."""
+    job = Job(description(array="0-3%2").submit())
+    job.modify(JobSubmitDescription(array="%3"))
+    assert Job.load(job.id).array_tasks_parallel == 3
+    for array in ("0-3%1", "1", [1]):
+        with pytest.raises(ValueError, match="only the tasks that run at once can be changed"):
+            job.modify(JobSubmitDescription(array=array))
+    assert Job.load(job.id).array_tasks_parallel == 3

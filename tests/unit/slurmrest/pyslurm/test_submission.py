@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmrest.numbers import number
-from slurmrest.pyslurm import JobSubmitDescription, PyslurmError, TaskDistribution
+from slurmrest.pyslurm import Job, JobSubmitDescription, PyslurmError, TaskDistribution
 from slurmrest.pyslurm._description import WRITERS, dependencies
 from tests.unit.slurmrest.pyslurm.recorded import Recorded
 
@@ -414,3 +414,20 @@ def test_dependencies_read_back_as_they_were(jobs: dict[str, list[int]], singlet
     expected: dict[str, Any] = {kind: jobs.get(kind, []) for kind in told if kind not in ("singleton", "satisfy")}
     several = len(jobs) + singleton > 1
     assert told == expected | {"singleton": singleton, "satisfy": satisfy if several else "all"}
+
+
+@pytest.mark.parametrize(
+    "field", ["script", "environment", "signal", "kill_on_node_fail", "segment_size", "wait_all_nodes"]
+)
+def test_what_a_change_would_not_change_is_refused(newest: Recorded, field: str) -> None:
+    """slurmctld takes it, and leaves the job as it is."""
+    wanted: Any = {field: 1}
+    with pytest.raises(PyslurmError, match=rf"{field} can't be changed"):
+        Job(7).modify(JobSubmitDescription(**wanted))
+    assert newest.requests == []
+
+
+def test_a_change_sends_what_is_set_and_nothing_else(recorded: Recorded) -> None:
+    """No default that a submission would have."""
+    Job(7).modify(JobSubmitDescription(time_limit=5, comment=""))
+    assert recorded.changes() == [("POST", "job/7", {"time_limit": number(5), "comment": ""})]

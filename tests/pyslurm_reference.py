@@ -1,8 +1,8 @@
 """Writes the table of docs/pyslurm.md anew: `python -m tests.pyslurm_reference FILE`, called by `make docs`.
 
 For each public name of pyslurm 25.11 it says whether `slurmrest.pyslurm` has it: works, works since an API version, or
-cannot and why. Attributes say so themselves; methods are called, against the records of the oldest version. A test fails
-when the page is old.
+cannot and why. Attributes say so themselves; methods are called, against the records of each version. A test fails when
+the page is old.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ INTERNAL: Final = frozenset(
         "pyslurm.db.Association.tres_data",
     }
 )
-_OLDEST: Final = RECORDED[0]
 _NEEDS: Final = re.compile(r"needs (?:API )?(v\d+\.\d+\.\d+)")
 _NEVER: Final = re.compile(r"no version of the REST API \(up to v[\d.]+\) has a call for it")
 
@@ -132,7 +131,28 @@ def _probes() -> dict[str, Callable[[], object]]:
         "pyslurm.db.TrackableResources.load": pyslurm.db.TrackableResources.load,
         "pyslurm.db.Connection.open": pyslurm.db.Connection.open,
     }
-    return found | _daemon_probes()
+    return found | _daemon_probes() | {f"{_SUBMISSION}.{name}": _submission(name) for name in _PARTLY_SENT}
+
+
+_SUBMISSION: Final = "pyslurm.JobSubmitDescription"
+_PARTLY_SENT: Final[Mapping[str, Any]] = {
+    "cores_per_socket": 1,
+    "distribution": "block",
+    "segment_size": 1,
+    "gres_tasks_per_sharing": "one",
+}
+"""Attributes of a job description that not every version takes, with a value each."""
+
+
+def _submission(name: str) -> Callable[[], object]:
+    def submit() -> None:
+        try:
+            pyslurm.JobSubmitDescription(script="#!/bin/sh\n", **{name: _PARTLY_SENT[name]}).submit()
+        except pyslurm.RPCError as error:
+            if "made no job" not in str(error):  # which is all that the records answer
+                raise
+
+    return submit
 
 
 def _daemon_probes() -> dict[str, Callable[[], object]]:
@@ -160,9 +180,15 @@ def _daemon_probes() -> dict[str, Callable[[], object]]:
     return {f"pyslurm.slurmctld.{name}": call for name, call in calls.items()}
 
 
-def probe(call: Callable[[], object]) -> Verdict:
-    """What the oldest API version makes of a call."""
-    pyslurm.connect(client=Recorded(_OLDEST).client())
+def judge(call: Callable[[], object]) -> Verdict:
+    """What the API's versions make of a call, oldest first: the first complaint, else that it works."""
+    found = (probe(call, record) for record in RECORDED)
+    return next((verdict for verdict in found if not verdict.works), Verdict(WORKS))
+
+
+def probe(call: Callable[[], object], record: str) -> Verdict:
+    """What one version makes of a call."""
+    pyslurm.connect(client=Recorded(record).client())
     try:
         call()
     except PyslurmError as error:
@@ -180,7 +206,7 @@ def probe(call: Callable[[], object]) -> Verdict:
 def verdicts() -> dict[str, Verdict]:
     """Of every name, in pyslurm's order: "pyslurm.Node", "pyslurm.Node.name", "pyslurm.Node.load"."""
     found: dict[str, Verdict] = {}
-    calls = {name: probe(call) for name, call in _probes().items()}
+    calls = {name: judge(call) for name, call in _probes().items()}
     for name, entry in NAMES.items():
         if entry["kind"] == "function":
             resolve(name)
@@ -189,6 +215,7 @@ def verdicts() -> dict[str, Verdict]:
         cls = resolve(name)
         found[name] = made = calls.get(name, Verdict(WORKS))
         members = {f"{name}.{one}": _attribute(cls, name, one, mode) for one, mode in entry["attributes"].items()}
+        members |= {one: calls[one] for one in members if one in calls}
         # Attributes that can be read once the object is there, which takes what making or loading it takes.
         loaded = made if not made.works else calls.get(f"{name}.load", made)
         found |= {one: loaded if verdict.works else verdict for one, verdict in members.items()}

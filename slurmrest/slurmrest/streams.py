@@ -180,7 +180,7 @@ class Splitter:
             return False
         self._at = comma.end()
         self._keep(values, entry)
-        if self._between is None:
+        if self._between is None and self._at < len(text):
             self._between = text[end - 1 : self._at + 1]
         return True
 

@@ -6,9 +6,10 @@ import json
 import tracemalloc
 from collections.abc import Iterable, Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slurmrest import ProtocolError
@@ -56,6 +57,23 @@ def test_any_object_cut_anywhere_reads_as_json_reads_the_whole(
     """Keys in any order, escapes, white space and characters cut in two make no difference."""
     body = json.dumps(value, indent=indent, ensure_ascii=plain).encode("utf-8", "replace")
     assert split(cut(body, places)) == (json.loads(body), "")
+
+
+ENTRIES = st.lists(
+    st.fixed_dictionaries({"a": st.integers(0, 99), "b": JSON}) | st.integers(0, 99) | JSON, min_size=1, max_size=12
+)
+
+
+@given(ENTRIES, st.lists(st.integers(0, 100_000), max_size=12), st.sampled_from([None, 1, 2]), st.integers(1, 60))
+@example([{"a": 1}, {"a": 2}, {"a": 3}, {"a": 4}], [18, 60], None, 1)
+@example([{"a": [{}, {}]}, {"a": [{}, {}]}, {"a": [{}]}], [], None, 1)
+def test_entries_are_the_same_whatever_comes_together(
+    entries: list[Any], places: list[int], indent: int | None, batch: int
+) -> None:
+    """Taken one by one, or many at once up to what looks like the end of one."""
+    body = json.dumps({"jobs": entries, "errors": []}, indent=indent, separators=(",", ":") if batch % 2 else None)
+    with mock.patch("slurmrest.streams._BATCH", batch):
+        assert split(cut(body.encode(), places)) == ({"jobs": entries, "errors": []}, "")
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 100), max_size=5), st.booleans())

@@ -6,19 +6,15 @@ reason, on a day on which Debian unstable can't be had.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from slurmrest import pyslurm
-from tests.cluster import images, rootfs
-from tests.cluster.shell import CommandError
 from tests.cluster.slurm import BareSlurm
+from tests.integration.conftest import need_root_file_system
 
 VERSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "trixie": ("v0.0.40", "v0.0.41", "v0.0.42"),
@@ -30,14 +26,7 @@ NEWEST: Final = VERSIONS["trixie"][-1]
 
 def available(suite: str) -> None:
     """Skips the test where this suite's Slurm can't be started."""
-    if os.geteuid() != 0:
-        pytest.skip("a bare Slurm needs root: it makes namespaces")
-    if suite == "trixie":
-        return
-    try:
-        rootfs.folder(images.slurm_recipe(suite))
-    except CommandError as error:
-        pytest.skip(f"Debian {suite} can't be had today: {error}")
+    need_root_file_system(suite, accounting=False)
 
 
 def until(what: str, done: Callable[[], bool], seconds: float = 30.0) -> None:

@@ -12,11 +12,12 @@ from slurmrest import SignedTokens, Slurm
 from slurmrest.sbatch import BadScript, Options, read_options, read_script, write_line
 from slurmrest.sbatch_table import ALIASES, LETTERS, OPTIONS, VARIABLES, WAIT_VARIABLE, Takes
 from tests.cluster.slurm import BareSlurm
+from tests.integration.pyslurm.releases import VERSIONS, available
 
 pytestmark = pytest.mark.slurm
 
 SHEBANG = "#!/bin/sh\n"
-VOLATILE = re.compile(r"job_id|het_.*|.*_time|last_sched_evaluation|submit_line|standard_\w+|.*_expanded")
+VOLATILE = re.compile(r"job_id|step_id|het_.*|.*_time|last_sched_evaluation|submit_line|standard_\w+|.*_expanded")
 """Fields that two jobs of the same options differ in."""
 
 SCRIPTS = [
@@ -77,10 +78,11 @@ SCRIPTS = [
 """What stands after the first line. None of them depends on who submits, or where."""
 
 
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[BareSlurm]:
-    """Two nodes; jobs are held, so that nothing runs."""
-    with BareSlurm(nodes=2, gpus=2) as running:
+@pytest.fixture(scope="module", params=sorted(VERSIONS, reverse=True))
+def slurm(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
+    """Two nodes of each release; jobs are held, so that nothing runs."""
+    available(request.param)
+    with BareSlurm(nodes=2, gpus=2, suite=request.param) as running:
         yield running
 
 

@@ -181,6 +181,18 @@ def to_texts(value: Texts) -> list[str]:
     return [to_word(part.strip() if isinstance(part, str) else part) for part in parts]
 
 
+def to_list(value: Texts) -> list[str]:
+    """A list of words that takes the place of the one there: Slurm overlooks an empty list, of one empty word it takes all
+    away.
+    """
+    return to_texts(value) or [""]
+
+
+def to_name(value: str) -> str:
+    """A name, or "" for none any more."""
+    return to_word(value) if value != "" else ""
+
+
 def to_hosts(value: Texts) -> list[str]:
     """A list of host names and ranges ("n[0-3,7]")."""
     parts = [part.strip() for part in (split(value) if isinstance(value, str) else map(to_text, value))]

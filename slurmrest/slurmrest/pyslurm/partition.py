@@ -117,7 +117,7 @@ class Partition(Record):
     allowed_accounts = setting("accounts.allowed", read=_all_or, write=forms.to_joined)
     allowed_groups = setting("groups.allowed", read=_all_or, write=forms.to_joined)
     allowed_qos = setting("qos.allowed", read=_all_or, write=forms.to_joined)
-    alternate = setting("alternate", read=forms.text, write=forms.to_word)
+    alternate = setting("alternate", read=forms.text, write=forms.to_name)
     select_type_parameters = field("select_type", read=forms.texts, since="v0.0.41")
     cpu_binding = setting("cpus.task_binding", read=read_cpu_binding, write=_write_binding)
     default_memory_per_cpu = setting(
@@ -158,7 +158,7 @@ class Partition(Record):
     )
     priority_job_factor = setting("priority.job_factor", read=forms.count, write=forms.to_integer)
     priority_tier = setting("priority.tier", read=forms.count, write=forms.to_integer)
-    qos = setting("qos.assigned", read=forms.text, write=forms.to_word)
+    qos = setting("qos.assigned", read=forms.text, write=forms.to_name)
     total_cpus = field("cpus.total", read=forms.count)
     total_nodes = field("nodes.total", read=forms.count)
     state = setting("partition.state", read=forms.state, write=_write_states("UP", "DOWN", "DRAIN", "INACTIVE"))

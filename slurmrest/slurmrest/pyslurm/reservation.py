@@ -133,7 +133,7 @@ def _read_cores(raw: Any) -> dict[str, str]:
 
 
 def _write_licenses(value: Mapping[str, int] | forms.Texts) -> list[str]:
-    return forms.split(forms.to_tallies(value))
+    return forms.split(forms.to_tallies(value)) or [""]
 
 
 def _write_duration(value: int | str) -> dict[str, bool | int]:
@@ -155,7 +155,7 @@ class Reservation(Record):
 
     __slots__ = ()
 
-    accounts = setting("accounts", read=forms.texts, write=forms.to_texts)
+    accounts = setting("accounts", read=forms.texts, write=forms.to_list)
     burst_buffer = setting("burst_buffer", read=forms.text, write=forms.to_line)
     comment = setting(
         "comment", read=forms.text, write=forms.to_text, why="the answer leaves it out; it can only be set"
@@ -166,7 +166,7 @@ class Reservation(Record):
     """Ranges of core numbers by node, of a reservation of parts of nodes."""
     end_time = setting("end_time", read=forms.moment, write=forms.to_moment)
     features = setting("features", read=forms.texts, write=forms.to_joined)
-    groups = setting("groups", read=forms.texts, write=forms.to_texts)
+    groups = setting("groups", read=forms.texts, write=forms.to_list)
     licenses = setting("licenses", read=forms.tallies, write=_write_licenses)
     max_start_delay = setting("max_start_delay", read=forms.integer, write=forms.to_seconds)
     name = setting("name", read=forms.word, write=forms.to_line)
@@ -179,7 +179,7 @@ class Reservation(Record):
     duration = _Duration("duration", read=forms.integer, write=_write_duration)
     tres = setting("tres", read=_read_tres, write=_write_tres)
     """Trackable resources by name; to be set: cpu (cores), node, license/NAME."""
-    users = setting("users", read=forms.texts, write=forms.to_texts)
+    users = setting("users", read=forms.texts, write=forms.to_list)
     reoccurrence = setting("flags", read=_read_reoccurrence, write=_write_reoccurrence)
     flags = setting("flags", read=_read_flags, write=_write_flags)
 

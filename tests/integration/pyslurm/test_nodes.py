@@ -104,6 +104,14 @@ def test_every_other_change_shows(slurm: BareSlurm) -> None:
     assert (node.cpu_binding, node.weight) == ("sockets", 7)
 
 
+def test_nothing_takes_all_away(slurm: BareSlurm) -> None:
+    """Texts and features of a node."""
+    Node("n1").modify(Node(comment="c", extra="e", available_features=["a"], active_features=["a"]))
+    Node("n1").modify(Node(comment="", extra="", available_features=[], active_features=[]))
+    node = Node.load("n1")
+    assert (node.comment, node.extra, node.available_features, node.active_features) == (None, None, [], [])
+
+
 def test_many_nodes_change_at_once(slurm: BareSlurm) -> None:
     """One call for a host list; reload shows it in place."""
     nodes = Nodes("n[0-1]")

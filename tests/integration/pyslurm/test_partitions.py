@@ -211,6 +211,14 @@ def test_limits_that_are_taken_off(newest: BareSlurm) -> None:
     assert {truth.get("MaxMemPerCPU"), truth.get("MaxMemPerNode")} == {None, "UNLIMITED"}
 
 
+def test_nothing_takes_all_away(newest: BareSlurm) -> None:
+    """Names of a partition."""
+    Partition("bare", nodes="n2", alternate="main", denied_accounts=["a"], allowed_groups=["alice"]).create()
+    Partition("bare").modify(Partition(alternate="", denied_accounts=[], allowed_groups=[]))
+    found = Partition.load("bare")
+    assert (found.alternate, found.denied_accounts, found.allowed_groups) == (None, [], ["ALL"])
+
+
 def test_change_of_a_partition_that_is_not_there_makes_none(newest: BareSlurm) -> None:
     """slurmctld would make it."""
     refused(2000, Partition("ghost").modify, Partition(state="UP"))

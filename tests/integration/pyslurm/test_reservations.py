@@ -145,6 +145,16 @@ def test_changes_show(empty: BareSlurm) -> None:
     assert Reservation.load("r").reoccurrence is ReservationReoccurrence.HOURLY
 
 
+def test_nothing_takes_all_away(empty: BareSlurm) -> None:
+    """Users and licences of a reservation that accounts keep."""
+    made = Reservation(
+        "r", start_time="now+1hour", duration=5, users="alice", accounts="root", nodes="n0", licenses="lic:1"
+    )
+    made.create().modify(Reservation(users=[], licenses={}))
+    found = Reservation.load("r")
+    assert (found.users, found.licenses, found.accounts) == ([], {}, ["root"])
+
+
 def test_endless_reservation_lasts_a_year(empty: BareSlurm) -> None:
     """As scontrol's own UNLIMITED."""
     Reservation("long", start_time="now", duration="UNLIMITED", users="alice", nodes="n0").create()

@@ -95,6 +95,13 @@ def test_change_sends_what_was_set_and_nothing_else(newest: Recorded) -> None:
     ]
 
 
+def test_nothing_takes_all_away(newest: Recorded) -> None:
+    """Slurm overlooks an empty list, and takes an empty word for none."""
+    Node("n0").modify(Node(available_features=[], active_features="", comment=""))
+    assert newest.changes() == [("POST", "node/n0", {"features": [""], "features_act": [""], "comment": ""})]
+    assert Node(available_features=[]).available_features == []
+
+
 def test_many_nodes_change_in_one_call(newest: Recorded) -> None:
     """As scontrol does for a host list."""
     Nodes("n[0-1]").modify(Node(state="RESUME"))

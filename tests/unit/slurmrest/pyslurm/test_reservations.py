@@ -136,6 +136,12 @@ def test_change_sends_what_was_set(one: Recorded) -> None:
         Reservation("r1").modify()
 
 
+def test_nothing_takes_all_away(one: Recorded) -> None:
+    """Slurm overlooks an empty list, and takes an empty word for none."""
+    Reservation("r1").modify(Reservation(users=[], licenses={}))
+    assert one.changes() == [("POST", "reservation", {"name": "r1", "users": [""], "licenses": [""]})]
+
+
 def test_end_of_reoccurrence_names_what_ends(one: Recorded) -> None:
     """The API has a word for each."""
     Reservation("r1").modify(Reservation(reoccurrence=ReservationReoccurrence.NO))

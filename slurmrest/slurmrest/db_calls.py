@@ -345,12 +345,22 @@ class DbCalls:
         if "jobs" in given:
             given["step"] = [str(one) for one in given.pop("jobs")]
         entries = (yield from self._core.adapt()).each_job_record(raw)
+        if given.get("qos"):
+            given["qos"] = yield from self._qos_ids(_several(given["qos"]))
         if given.get("state"):  # slurmdbd finds nothing without an end to look in
             given = {"start_time": "now-1day", "end_time": "now"} | given
         found: list[JobRecord] = []
         for state in _several(given.pop("state", ())) or [""]:  # of several in a query slurmdbd takes the last one
             found += yield from self._list("jobs/", entries, given | {"state": state})
         return found
+
+    def _qos_ids(self, names: list[str]) -> Steps[list[str]]:
+        """A query takes ids only: at a name it answers "Unspecified error"."""
+        known = {one.name: str(one.id) for one in (yield from self.qos())}
+        for name in names:
+            if name.lower() not in known and not name.isdecimal():
+                raise InvalidRequest(f"no such QOS: {name!r:.80}")
+        return [known.get(name.lower(), name) for name in names]
 
     def job(self, job_id: int | str) -> Steps[JobRecord]:
         """One recorded job with its raw entry (of an array its first record), or NotFound."""

@@ -6,7 +6,6 @@ slurmctld 24.11.5 and 26.05.5 answer nobody any more once they have refused a ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from slurmrest import (
     number,
 )
 from tests.cluster.slurm import BareSlurm
-from tests.integration.conftest import need_root_file_system
+from tests.integration.pairs import NAMES, PAIRS, slurms
 
 pytestmark = pytest.mark.slurm
 
@@ -35,30 +34,20 @@ JOB: dict[str, Any] = {
     "time_limit": number(10),
     "hold": True,
 }
-VERSIONS = {"trixie": ("v0.0.40", "v0.0.41", "v0.0.42"), "sid": ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")}
-PAIRS = [(suite, version) for suite, versions in VERSIONS.items() for version in versions]
 
 
 @pytest.fixture(scope="module")
-def slurms() -> Iterator[Callable[[str], BareSlurm]]:
-    """One Slurm per Debian suite, started at first need."""
-    running: dict[str, BareSlurm] = {}
-    with ExitStack() as stack:
-
-        def of(suite: str) -> BareSlurm:
-            if suite not in running:
-                need_root_file_system(suite, accounting=False)
-                running[suite] = stack.enter_context(BareSlurm(nodes=1, gpus=8, suite=suite))
-            return running[suite]
-
+def running() -> Iterator[Callable[[str], BareSlurm]]:
+    """One Slurm per release."""
+    with slurms(lambda suite: BareSlurm(nodes=1, gpus=8, suite=suite)) as of:
         yield of
 
 
-@pytest.fixture(params=PAIRS, ids=lambda pair: "-".join(pair))
-def pair(request: pytest.FixtureRequest, slurms: Callable[[str], BareSlurm]) -> tuple[BareSlurm, str]:
+@pytest.fixture(params=PAIRS, ids=NAMES)
+def pair(request: pytest.FixtureRequest, running: Callable[[str], BareSlurm]) -> tuple[BareSlurm, str]:
     """A Slurm, and one of the versions that it speaks."""
     suite, version = request.param
-    return slurms(suite), version
+    return running(suite), version
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.integration.conftest import need_root_file_system
 OLD, NEW = "trixie", "sid"
 """The suites of Slurm 24.11 (API v0.0.42) and of 26.05 (v0.0.45)."""
 
-_acting: list[tuple[BareSlurm, str]] = []
+_acting: list[tuple[BareSlurm, str, str | None]] = []
 
 
 @contextmanager
@@ -28,9 +28,9 @@ def begun(suite: str) -> Iterator[BareSlurm]:
 
 
 @contextmanager
-def acting(slurm: BareSlurm, user: str = "root") -> Iterator[None]:
-    """pyslurm's face talks to this Slurm as this user, and afterwards as it did before."""
-    _acting.append((slurm, user))
+def acting(slurm: BareSlurm, user: str = "root", version: str | None = None) -> Iterator[None]:
+    """pyslurm's face talks to this Slurm as this user (in this API version), and afterwards as it did before."""
+    _acting.append((slurm, user, version))
     _connect()
     try:
         yield
@@ -43,8 +43,8 @@ def _connect() -> None:
     if not _acting:
         pyslurm.disconnect()
         return
-    slurm, user = _acting[-1]
-    pyslurm.connect(client=Slurm(slurm.url, SignedTokens(slurm.jwt_key), user=user))
+    slurm, user, version = _acting[-1]
+    pyslurm.connect(client=Slurm(slurm.url, SignedTokens(slurm.jwt_key), user=user, version=version))
 
 
 def until(look: Callable[[], bool], seconds: float = 20.0) -> None:

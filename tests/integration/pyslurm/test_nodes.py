@@ -10,6 +10,7 @@ import slurmrest.pyslurm as pyslurm
 from slurmrest.pyslurm import Node, Nodes, _session
 from tests.cluster.slurm import BareSlurm
 from tests.integration.pyslurm.reached import NEW, OLD, acting, begun, refused, shown, until
+from tests.integration.pyslurm.releases import VERSIONS
 
 pytestmark = pytest.mark.slurm
 
@@ -102,6 +103,19 @@ def test_every_other_change_shows(slurm: BareSlurm) -> None:
     assert (truth["CpuBind"], truth["Weight"]) == ("sockets", "7")
     assert (node.available_features, node.active_features) == (["fast", "big"], ["fast"])
     assert (node.cpu_binding, node.weight) == ("sockets", 7)
+
+
+def test_changes_are_the_same_in_every_version(slurm: BareSlurm) -> None:
+    """Written in one, read in each."""
+    versions = VERSIONS[slurm.suite]
+    for weight, version in enumerate(versions, start=10):
+        with acting(slurm, version=version):
+            Node("n1").modify(Node(weight=weight, extra=version, cpu_binding="cores", available_features=["a", "b"]))
+            found = Node.load("n1")
+            assert (found.weight, found.extra, found.cpu_binding) == (weight, version, "cores")
+            assert found.available_features == ["a", "b"]
+            Node("n1").modify(Node(cpu_binding="none", available_features=[]))
+    assert len(versions) >= 3
 
 
 def test_nothing_takes_all_away(slurm: BareSlurm) -> None:

@@ -145,6 +145,17 @@ def test_changes_show(empty: BareSlurm) -> None:
     assert Reservation.load("r").reoccurrence is ReservationReoccurrence.HOURLY
 
 
+@pytest.mark.parametrize("version", ["v0.0.43", "v0.0.44", "v0.0.45"])
+def test_every_version_that_can_makes_the_same(empty: BareSlurm, version: str) -> None:
+    """From the first one on."""
+    with acting(empty, version=version):
+        Reservation("r", start_time="now+1hour", duration=5, users="alice", nodes="n0", flags=["MAINTENANCE"]).create()
+        found = Reservation.load("r")
+        assert (found.duration, found.users, found.nodes) == (5, ["alice"], "n0")
+        assert found.flags.to_list() == ["MAINTENANCE", "SPECIFIC_NODES"]
+        found.delete()
+
+
 def test_nothing_takes_all_away(empty: BareSlurm) -> None:
     """Users and licences of a reservation that accounts keep."""
     made = Reservation(

@@ -114,7 +114,7 @@ def test_changes_are_the_same_in_every_version(slurm: BareSlurm) -> None:
             found = Node.load("n1")
             assert (found.weight, found.extra, found.cpu_binding) == (weight, version, "cores")
             assert found.available_features == ["a", "b"]
-            Node("n1").modify(Node(cpu_binding="none", available_features=[]))
+            Node("n1").modify(Node(cpu_binding="none", available_features=[], active_features=[]))
     assert len(versions) >= 3
 
 

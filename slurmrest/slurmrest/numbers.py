@@ -40,6 +40,8 @@ def read_number(raw: Any) -> Number:
 
 def read_int(raw: Any) -> int | None:
     """As `read_number`, for what can't be infinite: such an answer reads as "not set"."""
+    if isinstance(raw, dict):  # said again here: nearly all numbers come this way, 17 in each job
+        return int(raw["number"]) if raw.get("set") and not raw.get("infinite") else None
     value = read_number(raw)
     return value if isinstance(value, int) else None
 

@@ -39,7 +39,7 @@ _RUNNING: Final = ("RUNNING", "COMPLETING", "STOPPED", "RESIZING", "SIGNALING", 
 class Job(Record):
     """A job. All attributes are read-only; `Job(7)` is enough to act on job 7, `Job.load(7)` tells of it."""
 
-    __slots__ = ("_id", "_steps")
+    __slots__ = ("_alone", "_id", "_steps")
 
     name = field("name", read=forms.text)
     association_id = field("association_id", read=identity)
@@ -185,10 +185,12 @@ class Job(Record):
         super().__init__()
         self._id = int(job_id)
         self._steps: JobSteps | None = None
+        self._alone = False
 
     def _prepare(self) -> None:
         self._id = int(self._raw["job_id"])
         self._steps = None
+        self._alone = False
 
     def __repr__(self) -> str:
         return f"pyslurm.Job({self._id})"
@@ -220,9 +222,11 @@ class Job(Record):
 
     @computed
     def steps(self) -> JobSteps:
-        """Its steps by id, once `Jobs.load_steps` or `JobSteps.load` has asked for them."""
+        """Its steps by id, of slurmdbd: asked for now for a job of `Job.load`, before by `Jobs.load_steps` for others."""
         if self._steps is None:
-            raise PyslurmError("Job.steps: not loaded; see Jobs.load_steps()")
+            if not self._alone:
+                raise PyslurmError("Job.steps: not loaded; see Jobs.load_steps()")
+            self._steps = JobSteps.load_all([self._id]).get(self._id, JobSteps())
         return self._steps
 
     @computed
@@ -276,6 +280,7 @@ class Job(Record):
         answer = request("GET", f"job/{int(job_id)}", not_found=NO_SUCH_JOB)
         for job in entries(cls, answer.payload, "jobs", api_version()):
             if job.id == int(job_id):
+                job._alone = True
                 return job
         raise RPCError(NO_SUCH_JOB, f"slurmctld answered without job {int(job_id)}")
 

@@ -215,11 +215,11 @@ def test_what_rest_can_not_do_says_so(slurm: BareSlurm, call: str, arguments: tu
 def test_steps_and_scripts_need_slurmdbd(slurm: BareSlurm) -> None:
     """Without one the error says so."""
     job = submitted(priority=0)
-    for call in (job.get_batch_script, Jobs([job]).load_steps, lambda: JobStep.load(job.id, 0)):
+    for call in (job.get_batch_script, Jobs([job]).load_steps, lambda: JobStep.load(job.id, 0), lambda: job.steps):
         with pytest.raises(PyslurmError, match="slurmdb"):
             call()
     with pytest.raises(PyslurmError, match="not loaded"):
-        _ = job.steps
+        _ = Jobs.load()[job.id].steps
 
 
 def test_a_collection_of_jobs_keeps_what_it_is_told(slurm: BareSlurm) -> None:

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 from slurmrest.numbers import number, read_int
 from slurmrest.pyslurm._forms import text, texts, to_integer
 from slurmrest.pyslurm.db.tres import TrackableResource, TrackableResources
-from slurmrest.states import JobStates
 
 Resources: TypeAlias = TrackableResources | Mapping[str, int | str] | str
 """Resources as a script may give them: "cpu=4,gres/gpu=8", or counts by name."""
@@ -47,8 +46,10 @@ def seconds(raw: Any) -> int:
 
 
 def state(raw: Any) -> str | None:
-    """The base word of a job's or step's state: "COMPLETED"; None for nothing."""
-    return JobStates.parse(texts(raw)).base.value if raw else None
+    """The word for a job's or step's state that sacct shows: "COMPLETED", "REQUEUED"; None for nothing."""
+    from slurmrest.pyslurm._job_forms import job_state  # which imports this package
+
+    return job_state(texts(raw)) if raw else None
 
 
 def hosts(raw: Any) -> str | None:

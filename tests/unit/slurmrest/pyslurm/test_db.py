@@ -210,3 +210,19 @@ def test_steps_have_numbers_or_names() -> None:
         (7, "extern"),
         (None, None),
     ]
+
+
+def test_a_requeued_run_is_told_from_a_pending_job() -> None:
+    """sacct shows the flag instead of the base."""
+    runs = (["PENDING", "REQUEUED"], ["PENDING"], ["COMPLETED"], ["NEW_WORD"])
+    jobs = [db.Job._of({"job_id": 1, "state": {"current": words}}) for words in runs]
+    assert [job.state for job in jobs] == ["REQUEUED", "PENDING", "COMPLETED", "UNKNOWN"]
+
+
+def test_a_signalled_job_has_exit_code_0_and_one_that_runs_none() -> None:
+    """As sacct has it."""
+    unset, nine = {"set": False, "infinite": False, "number": 0}, {"set": True, "infinite": False, "number": 9}
+    killed = db.Job._of({"job_id": 1, "exit_code": {"return_code": unset, "signal": {"id": nine, "name": "KILL"}}})
+    runs = db.Job._of({"job_id": 1, "exit_code": {"return_code": unset, "signal": {"id": unset, "name": ""}}})
+    assert (killed.exit_code, killed.exit_code_signal) == (0, 9)
+    assert (runs.exit_code, runs.exit_code_signal) == (None, None)

@@ -130,6 +130,7 @@ def _probes() -> dict[str, Callable[[], object]]:
         "pyslurm.db.QualitiesOfService.load": pyslurm.db.QualitiesOfService.load,
         "pyslurm.db.TrackableResources.load": pyslurm.db.TrackableResources.load,
         "pyslurm.db.Connection.open": pyslurm.db.Connection.open,
+        "pyslurm.db.JobFilter.with_env": lambda: pyslurm.db.Jobs.load(pyslurm.db.JobFilter(with_env=True)),
     }
     return found | _daemon_probes() | {f"{_SUBMISSION}.{name}": _submission(name) for name in _PARTLY_SENT}
 

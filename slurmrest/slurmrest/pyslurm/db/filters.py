@@ -77,6 +77,11 @@ class JobFilter:
         found |= {name: "true" for name, wanted in flags.items() if wanted}
         return found
 
+    def looks(self) -> bool:
+        """Whether there is anything that `takes` has to look at."""
+        counts = (self.cpus, self.max_cpus, self.nodes, self.max_nodes, self.timelimit, self.max_timelimit)
+        return self.groups is not None or any(one is not None for one in counts)
+
     def takes(self, cpus: int | None, nodes: int | None, timelimit: int | str | None, group: str | None) -> bool:
         """Whether a job of the answer is one, by what slurmdbd doesn't filter."""
         least, most = timestr_to_mins(self.timelimit), timestr_to_mins(self.max_timelimit)

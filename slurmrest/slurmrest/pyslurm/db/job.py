@@ -145,17 +145,26 @@ class Job(Record):
     @computed
     def num_nodes(self) -> int | None:
         """Nodes that it was given, or asks for."""
-        return self.tres.nodes or integer(self._raw.get("allocation_nodes"))
+        return self._given()[1]
 
     @computed
     def cpus(self) -> int:
         """CPUs that it was given, or asks for."""
-        return self.tres.cpu or count((self._raw.get("required") or {}).get("CPUs"))
+        return self._given()[0]
 
     @computed
     def memory(self) -> int | None:
         """Memory on all its nodes, in MiB."""
-        return self.tres.memory
+        return self._given()[2]
+
+    def _given(self) -> tuple[int, int | None, int | None]:
+        """CPUs, nodes and memory at once: reading resources is what takes the time of 10,000 jobs."""
+        tres, required = self.tres, self._raw.get("required") or {}
+        return (
+            tres.cpu or count(required.get("CPUs")),
+            tres.nodes or integer(self._raw.get("allocation_nodes")),
+            tres.memory,
+        )
 
     @computed
     def user_id(self) -> int | None:
@@ -217,7 +226,7 @@ class Jobs(MultiClusterMap[int, Job]):
         found = cls()
         for raw in _ask(wanted, db_connection):
             job = Job._of(raw, version)
-            if wanted.takes(job.cpus, job.num_nodes, job.time_limit, job.group_name):
+            if not wanted.looks() or wanted.takes(job.cpus, job.num_nodes, job.time_limit, job.group_name):
                 found.add(job)
         found.calc_stats()
         return found
@@ -228,9 +237,10 @@ class Jobs(MultiClusterMap[int, Job]):
         self.cpus = self.nodes = self.memory = 0
         for job in self.values():
             self.stats.add(job.stats)
-            self.cpus += job.cpus
-            self.nodes += job.num_nodes or 0
-            self.memory += job.memory or 0
+            cpus, nodes, memory = job._given()
+            self.cpus += cpus
+            self.nodes += nodes or 0
+            self.memory += memory or 0
 
     @staticmethod
     def modify(db_filter: JobFilter | Jobs, changes: Job, db_connection: Connection | None = None) -> list[int]:

@@ -156,6 +156,7 @@ class Core:
         who = self.acting(user)
         refuse_nul(body)
         _refuse_fatal(api, method, tail, body, who)
+        _refuse_group_names(body or {})
         adapter = yield from self.adapt()
         query = urlencode(params or {}, doseq=True)
         path = adapter.path(tail, api) + (f"?{query}" if query else "")
@@ -277,3 +278,12 @@ def _release(payload: Mapping[str, Any]) -> str:
     meta = payload.get("meta")
     slurm = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
     return str(slurm.get("release") or "") if isinstance(slurm, dict) else ""
+
+
+def _refuse_group_names(body: Mapping[str, Any]) -> None:
+    """slurmrestd 24.11.5 ends with "fatal: invalid type" when a job's `group_id` is a name; a number as text will do."""
+    lists = (body.get(field) for field in ("jobs", "hetjob"))
+    for job in (body, body.get("job"), *(part for one in lists if isinstance(one, (list, tuple)) for part in one)):
+        group = job.get("group_id") if isinstance(job, Mapping) else None
+        if group is not None and not (isinstance(group, str) and group.isascii() and group.isdigit()):
+            raise InvalidRequest(f"group_id: {group!r:.80} is not a number as text, and a name may end slurmrestd")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from slurmrest.core import Core, checked, refuse_nul, segment
+from slurmrest.core import Core, checked, refuse_unwritable, segment
 from slurmrest.errors import InvalidRequest, NotFound, ProtocolError
 from slurmrest.messages import Steps
 from slurmrest.streams import Raw
@@ -111,7 +111,7 @@ class ClusterCalls(Core):
     ) -> Steps[list[Share]]:
         """Fair shares: of these accounts and users, or all. Empty without slurmdbd."""
         params = {"accounts": ",".join(accounts), "users": ",".join(users)}
-        refuse_nul(params)
+        refuse_unwritable(params)
         adapter = yield from self.adapt()
         chosen = {name: value for name, value in params.items() if value}
         answer = yield from self.call("GET", "shares", params=chosen, repeatable=True, safe=True)

@@ -7,6 +7,7 @@ safely, or surely never arrived, is repeated.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import time
@@ -28,6 +29,7 @@ from slurmrest.errors import (
     Unsupported,
 )
 from slurmrest.messages import Lost, Pause, Request, Steps, T
+from slurmrest.numbers import Infinite
 from slurmrest.streams import Entries
 from slurmrest.timeouts import Timeouts
 from slurmrest.tokens import TokenSource
@@ -154,7 +156,8 @@ class Core:
         `entries`: the answer's payload holds values in place of that list's entries. `retries`: other than usual.
         """
         who = self.acting(user)
-        refuse_nul(body)
+        body = None if body is None else dict(body)
+        refuse_unwritable(body)
         _refuse_fatal(api, method, tail, body, who)
         _refuse_group_names(body or {})
         adapter = yield from self.adapt()
@@ -239,18 +242,21 @@ def checked(pattern: re.Pattern[str], text: str, what: str) -> str:
     return text
 
 
-def refuse_nul(value: Any, where: str = "") -> None:
-    """Slurm reads C strings: a NUL would silently cut one short. Raises InvalidRequest."""
+def refuse_unwritable(value: Any, where: str = "") -> None:
+    """Raises InvalidRequest, naming the field, for what JSON can't hold and for what Slurm, which reads C strings, would cut."""
     if isinstance(value, str):
         if "\0" in value:
             raise InvalidRequest(f"{where or 'text'} holds a NUL character")
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         for field, inner in value.items():
-            refuse_nul(field, where)
-            refuse_nul(inner, f"{where}.{field}" if where else str(field))
+            refuse_unwritable(str(field), where)
+            refuse_unwritable(inner, f"{where}.{field}" if where else str(field))
     elif isinstance(value, (list, tuple)):
         for index, inner in enumerate(value):
-            refuse_nul(inner, f"{where}[{index}]")
+            refuse_unwritable(inner, f"{where}[{index}]")
+    elif not (value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))):
+        hint = "; write number(...)" if isinstance(value, Infinite) else ""
+        raise InvalidRequest(f"{where or 'a value'} is {value!r:.80}, which JSON can't hold{hint}")
 
 
 def written_time(moment: int | str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
 from slurmrest.answers import Answer
-from slurmrest.core import USER, Core, Params, checked, refuse_nul, segment, written_time
+from slurmrest.core import USER, Core, Params, checked, refuse_unwritable, segment, written_time
 from slurmrest.db_values import Account, Association, Cluster, Instance, JobRecord, Qos, Tres, User, Wckey
 from slurmrest.errors import InvalidRequest, NotFound, ProtocolError
 from slurmrest.job_calls import job_number
@@ -414,7 +414,6 @@ class DbCalls:
 
 def _query(given: Mapping[str, Any]) -> dict[str, str | list[str]]:
     """A query as slurmdbd reads it: a list is repeated, since some kinds take no commas; nothing for what is empty."""
-    refuse_nul(given)
     query: dict[str, str | list[str]] = {}
     for name, value in given.items():
         if isinstance(value, bool) or name.startswith(_FLAGS):
@@ -425,6 +424,7 @@ def _query(given: Mapping[str, Any]) -> dict[str, str | list[str]]:
             query |= {name: str(value)} if value != "" else {}
         elif parts := [str(part) for part in value]:
             query[name] = parts
+    refuse_unwritable(query)
     return query
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from slurmrest import answers
-from slurmrest.core import ADMINISTRATORS, Core, checked, refuse_nul
+from slurmrest.core import ADMINISTRATORS, Core, checked, refuse_unwritable
 from slurmrest.errors import InvalidRequest, PermissionDenied
 from slurmrest.messages import Request, Steps
 from slurmrest.values import Job, JobOutcome, JobState, NodeShare, Submission
@@ -186,7 +186,7 @@ class JobCalls(Core):
         than the client waits. Then it raises Ambiguous and the job waits in the queue. Never sent twice.
         """
         body = {"job": dict(job)} if isinstance(job, Mapping) else {"hetjob": [dict(part) for part in job]}
-        refuse_nul(body)
+        refuse_unwritable(body)
         answer = yield from self.call("POST", "job/allocate", body=body, user=user)
         return Submission(made_job(answer, "job/allocate"), warnings=answer.warnings)
 
@@ -231,5 +231,5 @@ def _checked_filters(filters: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(filters) - _FILTERS)
     if unknown:
         raise InvalidRequest(f"no such filter: {unknown[0]!r:.80}")
-    refuse_nul(filters)
+    refuse_unwritable(filters)
     return {name: value for name, value in filters.items() if value}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
-from slurmrest.core import NODE_NAME, STATE_WORD, Core, checked, refuse_nul, segment, written_time
+from slurmrest.core import NODE_NAME, STATE_WORD, Core, checked, refuse_unwritable, segment, written_time
 from slurmrest.errors import InvalidRequest, Unavailable
 from slurmrest.messages import Steps
 from slurmrest.numbers import INFINITE, Infinite, number, read_int
@@ -110,7 +110,7 @@ def _changes(changes: NodeChanges) -> dict[str, Any]:
         if value is not None:
             body[_NAMES.get(name, name)] = _written(name, value)
     body = {name: value for name, value in body.items() if value != []}
-    refuse_nul(body)
+    refuse_unwritable(body)
     return body
 
 

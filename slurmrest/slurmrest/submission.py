@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from slurmrest.calls import Calls
-from slurmrest.core import checked, refuse_nul
+from slurmrest.core import checked, refuse_unwritable
 from slurmrest.errors import Ambiguous, InvalidRequest, NotFound, SlurmError
 from slurmrest.job_calls import made_job
 from slurmrest.messages import Pause, Steps
@@ -211,7 +211,7 @@ def described(job: Description, script: str, key: str | None) -> dict[str, Any]:
             raise InvalidRequest("the job's comment is the key's place")
         parts[0]["comment"] = PREFIX + key
     body = {"script": script, **({"job": parts[0]} if isinstance(job, Mapping) else {"jobs": parts})}
-    refuse_nul(body)
+    refuse_unwritable(body)
     return body
 
 

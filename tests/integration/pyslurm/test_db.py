@@ -15,7 +15,8 @@ from tests.integration.pyslurm.releases import VERSIONS, connected
 from tests.integration.pyslurm.running import Scripts
 
 CASES = [(suite, version) for suite, versions in VERSIONS.items() for version in versions]
-WORK = "import os; x = bytearray(40_000_000); sum(range(20_000_000)); open('/tmp/out', 'wb').write(bytes(3_000_000))"
+WORK = "import time; x = bytearray(40_000_000); open('/tmp/out', 'wb').write(bytes(3_000_000)); time.sleep(3)"
+"""Slurm looks each second at what a task uses."""
 
 
 @dataclass

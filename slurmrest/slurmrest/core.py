@@ -243,7 +243,7 @@ def checked(pattern: re.Pattern[str], text: str, what: str) -> str:
 
 
 def refuse_unwritable(value: Any, where: str = "") -> None:
-    """Raises InvalidRequest, naming the field, for what JSON can't hold and for what Slurm, which reads C strings, would cut."""
+    """Raises InvalidRequest, naming the field, for what JSON can't hold, and for what Slurm would cut at a NUL."""
     if isinstance(value, str):
         if "\0" in value:
             raise InvalidRequest(f"{where or 'text'} holds a NUL character")

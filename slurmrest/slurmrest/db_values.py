@@ -55,7 +55,10 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """Who (user "": the account itself) belongs to which account on which cluster; limits are in `raw`."""
+    """Who (user "": the account itself) belongs to which account on which cluster; limits are in `raw`.
+
+    v0.0.41 and v0.0.42 leave its id out; the lists of `account(..., with_assocs=True)` have it in `raw`.
+    """
 
     account: str
     cluster: str = ""

@@ -176,15 +176,19 @@ class JobSubmitDescription:
     _more: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     """Fields of the request for options of sbatch that have no attribute here; set by `load_sbatch_options`."""
 
-    def submit(self) -> int:
-        """Submit the job once; gives its id.
+    def submit(self, key: str | None = None) -> int:
+        """Submit the job; gives its id.
 
-        Raises ValueError or TypeError for what can't be, PyslurmError for what this API version can't carry, RPCError for
-        what Slurm refuses (and of number 1003 when the answer is lost: there may be a job then, look before another try).
+        With a `key`, which pyslurm doesn't have, once per key and user, whatever is lost on the way: the job's comment is
+        its place then. Without, one request is sent. Raises ValueError or TypeError for what can't be, PyslurmError for
+        what this API version can't carry, RPCError for what Slurm refuses, of number 1003 when the answer is lost: there
+        may be a job then.
         """
+        if key is not None and self.user_id is not None:
+            raise ValueError(f"{_OWNER}.user_id: a key is the connection's user's; connect as the other user instead")
         body = self._request(_session.api_version())
         with _session.slurm_errors():
-            return _session.session().submit(body["job"], body["script"]).job_id
+            return _session.session().submit(body["job"], body["script"], key=key).job_id
 
     def load_environment(self, overwrite: bool = False) -> None:
         """Set fields from variables: PYSLURM_JOBDESC_NAME sets `name`, and so on; "True" and "False" stand for bools.

@@ -318,6 +318,17 @@ def test_what_can_not_be_is_refused(
     assert len(Jobs.load()) == before
 
 
+def test_a_key_makes_one_job(release: Release) -> None:
+    """However often it is submitted; its place is the comment."""
+    key = f"once-{release.version}"
+    first = description().submit(key=key)
+    assert (description().submit(key=key), Job.load(first).comment) == (first, f"kubeslurm:{key}")
+    with pytest.raises(RPCError, match="the job's comment is the key's place"):
+        description(comment="mine").submit(key=key)
+    with pytest.raises(ValueError, match="user_id: a key is the connection's user's"):
+        description(user_id="alice").submit(key=key)
+
+
 def test_the_cluster_may_be_named(release: Release) -> None:
     """The one that slurmrestd serves."""
     assert description(clusters=["bare", "other"]).submit() > 0

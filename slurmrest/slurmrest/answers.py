@@ -30,7 +30,7 @@ ALREADY_DONE: Final = 2021
 _AUTHENTICATION: Final = frozenset({1007, *range(6000, 6100)})
 _DENIED: Final = frozenset({2002, 2010, 2052, 2103})
 _NOT_FOUND: Final = frozenset({2017, 2018})
-_NOT_SENT: Final = frozenset({1001, 1800, 1804, 2027})  # no connection to slurmctld; it is busy or a standby
+_NOT_SENT: Final = frozenset({1001, 1800, 1804, 2027, 7000})  # can not reach slurmctld or slurmdbd; busy
 _NO_ANSWER: Final = frozenset({1002, 1003, 1004, 1801, 1802, 1803, 5004})  # slurmctld got lost in the middle
 _UNRESOLVED: Final = "Unable to resolve"
 """Of a user's name that slurmrestd doesn't know: it asks nobody then."""

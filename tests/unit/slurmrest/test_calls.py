@@ -57,6 +57,7 @@ from tests.unit.slurmrest.fake import (
         (failed(2028), InvalidRequest),
         (failed(2014, status=200), InvalidRequest),
         (failed(1800), Unavailable),
+        (failed(7000), Unavailable),  # slurmdbd is away
         (failed(1803), Unavailable),
         (failed(-1), Unavailable),
         (failed(1), Unavailable),

@@ -56,7 +56,8 @@ def test_a_node_reads_the_same_from_every_version(recorded: tuple[Adapter, dict[
 def test_a_job_reads_the_same_from_every_version(recorded: tuple[Adapter, dict[str, Any]]) -> None:
     """It failed with 3 on one node."""
     adapter, answers = recorded
-    (job,) = adapter.jobs(answers["jobs/"])
+    job = adapter.jobs(answers["jobs/"])[0]
+    assert adapter.jobs(answers["job/{job_id}"]) == [job]
     assert job.states == JobStates(JobBase.FAILED)
     assert job.states.finished
     assert job.exit_code == ExitCode("ERROR", 3, None)
@@ -64,7 +65,7 @@ def test_a_job_reads_the_same_from_every_version(recorded: tuple[Adapter, dict[s
     assert (job.comment, job.partition, job.state_reason) == ("kubeslurm:recorded", "main", "NonZeroExitCode")
     assert (job.node_count, job.tasks, job.cpus_per_task) == (1, 1, 1)
     assert (job.tres_per_node, job.memory_per_node, job.time_limit) == ("gres/gpu:2", 1000, 5)
-    assert (job.nodes, job.batch_host) == ("n1", "n1")
+    assert (job.nodes, job.batch_host) == ("n0", "n0")
     assert job.standard_output == "/tmp/1.out"
     assert job.current_working_directory == "/tmp"
     assert job.submit_time is not None
@@ -78,11 +79,11 @@ def test_the_rest_reads_the_same_from_every_version(recorded: tuple[Adapter, dic
     assert (partition.name, partition.nodes, partition.node_count) == ("main", "n[0-1]", 2)
     assert partition.states == {"UP"}
     assert (partition.max_time, partition.default_time) == (INFINITE, None)
-    assert [(one.job_id, one.states.base) for one in adapter.job_states(answers["jobs/state/"])] == [
-        (1, JobBase.FAILED)
-    ]
+    states = [one.states.base for one in adapter.job_states(answers["jobs/state/"])]
+    assert states == [one.states.base for one in adapter.jobs(answers["jobs/"])]
+    assert sorted(states) == [*[JobBase.FAILED] * 5, JobBase.RUNNING]
     assert [(ping.responding, ping.primary) for ping in adapter.pings(answers["ping/"])] == [(True, True)]
-    assert adapter.diag(answers["diag/"]).jobs_submitted == 1
+    assert adapter.diag(answers["diag/"]).jobs_submitted == len(states)
 
 
 @pytest.mark.parametrize(("text", "job_id"), [(7, 7), ("7", 7), ("7_3", 7), ("7_[0-9]", 7), ("7+1", 7)])

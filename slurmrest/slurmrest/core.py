@@ -160,6 +160,7 @@ class Core:
         refuse_unwritable(body)
         _refuse_fatal(api, method, tail, body, who)
         _refuse_group_names(body or {})
+        _refuse_group_filter(api, params or {})
         adapter = yield from self.adapt()
         query = urlencode(params or {}, doseq=True)
         path = adapter.path(tail, api) + (f"?{query}" if query else "")
@@ -293,3 +294,11 @@ def _refuse_group_names(body: Mapping[str, Any]) -> None:
         group = job.get("group_id") if isinstance(job, Mapping) else None
         if group is not None and not (isinstance(group, str) and group.isascii() and group.isdigit()):
             raise InvalidRequest(f"group_id: {group!r:.80} is not a number as text, and a name may end slurmrestd")
+
+
+def _refuse_group_filter(api: Api, params: Params) -> None:
+    """slurmrestd 24.11.5 ends as well when jobs of slurmdbd are asked for by a group's name."""
+    given = params.get("groups", ()) if api == "slurmdb" else ()
+    for group in [given] if isinstance(given, (str, int)) else given:
+        if not (str(group).isascii() and str(group).isdigit()):
+            raise InvalidRequest(f"groups: {group!r:.80} is not a number, and a name may end slurmrestd")

@@ -47,6 +47,7 @@ class JobFilters(TypedDict, total=False):
     association: Iterable[str]
     constraints: Iterable[str]
     groups: Iterable[str]
+    """By number: a name would end slurmrestd 24.11, and is refused."""
     reason: Iterable[str]
     exit_code: str
     start_time: int | str

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slurmrest import InvalidRequest, Slurm
+from slurmrest import InvalidRequest, Slurm, Unsupported
 from tests.unit.slurmrest.fake import DESCRIPTION, SCRIPT, FakeSlurmrestd
 
 
@@ -41,3 +41,19 @@ def test_a_number_as_text_is_sent() -> None:
     with server.sync_client() as client:
         client.submit({**DESCRIPTION, "comment": "", "group_id": "1000"}, SCRIPT)
     assert len(server.calls("POST", "job/submit")) == 1
+
+
+@pytest.mark.parametrize("groups", ["physics", ["1000", "physics"], "", ["\u0661"], [-1]])
+def test_jobs_of_slurmdbd_are_not_asked_for_by_a_groups_name(groups: Any) -> None:
+    """Nothing is sent."""
+    server = FakeSlurmrestd()
+    with server.sync_client() as client, pytest.raises(InvalidRequest, match="groups"):
+        client.request("GET", "jobs/", api="slurmdb", params={"groups": groups})
+    assert server.calls("GET", "jobs/") == []
+
+
+@pytest.mark.parametrize("groups", ["1000", 1000, ["1000", "1001"]])
+def test_jobs_of_slurmdbd_are_asked_for_by_a_groups_number(groups: Any) -> None:
+    """Which this slurmrestd doesn't serve; the filter itself is no fault."""
+    with FakeSlurmrestd().sync_client() as client, pytest.raises(Unsupported):
+        client.request("GET", "jobs/", api="slurmdb", params={"groups": groups})

@@ -126,7 +126,7 @@ class QualityOfServiceFilter:
     def takes(self, name: str | None, number: int | None, description: str | None, modes: Iterable[str]) -> bool:
         """Whether a quality of service is asked for."""
         asked = (
-            (words("names", self.names), [name]),
+            ([one.lower() for one in words("names", self.names)], [name]),  # slurmdbd keeps all names so
             (words("ids", self.ids), [str(number)]),
             (words("descriptions", self.descriptions), [description]),
             (words("preempt_modes", self.preempt_modes), list(modes)),

@@ -32,10 +32,10 @@ class QualityOfService(Record):
     @classmethod
     def load(cls, name: str) -> QualityOfService:
         """The one with this name. Raises RPCError if there is none."""
-        found = QualitiesOfService.load(QualityOfServiceFilter(names=[name]))
-        if name not in found:
+        found = list(QualitiesOfService.load(QualityOfServiceFilter(names=[name])).values())
+        if not found:
             raise RPCError(msg=f"there is no quality of service {name!r:.80}")
-        return found[name]
+        return found[0]
 
     def __repr__(self) -> str:
         return f"pyslurm.db.QualityOfService({self.name!r})"

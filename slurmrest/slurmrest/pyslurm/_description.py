@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from slurmrest.numbers import number
 from slurmrest.pyslurm import _forms as forms
+from slurmrest.pyslurm._bounds import integer, mebibytes, memory, minutes, natural, positive, short, short_natural
 from slurmrest.pyslurm.error import PyslurmError
 from slurmrest.pyslurm.task_dist import TaskDistribution
-from slurmrest.pyslurm.utils import date_to_timestamp, dehumanize, group_to_gid, timestr_to_secs
+from slurmrest.pyslurm.utils import date_to_timestamp, group_to_gid, timestr_to_secs
 
 Body: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[Any], Body]
@@ -56,20 +57,6 @@ def as_(field: str, write: Callable[[Any], Any]) -> Write:
     return lambda value: {field: write(value)}
 
 
-def integer(value: int | str) -> int:
-    """A whole number, also below zero."""
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise TypeError(f"expected a whole number, got {type(value).__name__}")
-    return int(value)
-
-
-def _positive(value: int | str) -> int:
-    found = forms.to_integer(value)
-    if found < 1:
-        raise ValueError(f"{found} is below one")
-    return found
-
-
 def _list(value: Any) -> str:
     """A list, or text, joined with commas; each part on one line."""
     if isinstance(value, str):
@@ -82,11 +69,11 @@ def _nodes(value: Any) -> Body:
         unknown = set(value) - {"min", "max"}
         if unknown or not value:
             raise ValueError('a range of nodes has "min", "max" or both')
-        low, high = (None if value.get(name) is None else _positive(value[name]) for name in ("min", "max"))
+        low, high = (None if value.get(name) is None else positive(value[name]) for name in ("min", "max"))
         if low and high and high < low:
             raise ValueError(f"the maximum {high} is below the minimum {low}")
         return {"minimum_nodes": low} if high is None else {"nodes": f"{low or 1}-{high}"}
-    text = str(_positive(value)) if isinstance(value, int) else forms.to_line(value).strip()
+    text = str(positive(value)) if isinstance(value, int) else forms.to_line(value).strip()
     if not _NODES.fullmatch(text):
         raise ValueError(f"{value!r:.80} is not a count or range of nodes")
     return {"nodes": text}
@@ -111,24 +98,20 @@ def _date(value: Any) -> int:
 
 def _delay(value: int | str) -> int:
     """Seconds of minutes, or of a duration."""
-    found = timestr_to_secs(str(forms.to_integer(value)) if isinstance(value, int) else value)
+    found = timestr_to_secs(str(natural(value)) if isinstance(value, int) else value)
     if not isinstance(found, int):
         raise ValueError(f"{value!r:.80} is not a duration")
-    return found
-
-
-def _mebibytes(value: int | str) -> int:
-    return int(forms.to_integer(value)) if isinstance(value, int) else int(dehumanize(forms.to_line(value)))
+    return natural(found)
 
 
 def _memory_per_gpu(value: int | str) -> Body:
-    return {"memory_per_tres": f"gres/gpu:{_mebibytes(value)}"}
+    return {"memory_per_tres": f"gres/gpu:{mebibytes(value)}"}
 
 
 def gres(value: Any) -> str:
     """Generic resources as TRES text: {"gpu:tesla": 1}, "gpu:tesla:1,shard:2" and the like."""
     if isinstance(value, Mapping):
-        parts = [f"{forms.to_word(name)}:{forms.to_integer(count)}" for name, count in value.items()]
+        parts = [f"{forms.to_word(name)}:{natural(count)}" for name, count in value.items()]
     else:
         parts = forms.to_texts(value)
     for part in parts:
@@ -144,9 +127,9 @@ def gpus(value: Any, count_after: str = ":") -> tuple[str, int]:
     if isinstance(value, bool):
         raise TypeError("expected GPUs, got bool")
     if isinstance(value, int):
-        pairs = [("", _positive(value))]
+        pairs = [("", positive(value))]
     elif isinstance(value, Mapping):
-        pairs = [(forms.to_word(name), _positive(count)) for name, count in value.items()]
+        pairs = [(forms.to_word(name), positive(count)) for name, count in value.items()]
     else:
         pairs = [_gpu(part) for part in forms.to_texts(value)]
     if not pairs or not all(_GPU.fullmatch(name) for name, _ in pairs):
@@ -162,7 +145,7 @@ def _gpu(part: str) -> tuple[str, int]:
     if not _COUNT.fullmatch(count):
         raise ValueError(f"{part!r:.80} is not a type and a count of GPUs")
     factor = {"k": 1024, "m": 1024**2}.get(count[-1].lower(), 1)
-    return name, _positive(count.rstrip("kKmM")) * factor
+    return name, positive(count.rstrip("kKmM")) * factor
 
 
 def _gpus_per_task(value: Any) -> Body:
@@ -258,7 +241,7 @@ def _switches(value: Any) -> Body:
         count, wait = value["count"], value.get("max_wait_time")
     else:
         count, _, wait = str(value).partition("@")
-    body: Body = {"required_switches": number(forms.to_integer(count))}
+    body: Body = {"required_switches": number(natural(count))}
     return body | ({"wait_for_switch": _delay(wait)} if wait not in (None, "") else {})
 
 
@@ -323,12 +306,12 @@ def _group(value: str | int) -> str:
 
 def _cpus_per_task(value: Any) -> Body:
     """As sbatch has it: the resources of a task tell `srun` the count."""
-    count = _positive(value)
+    count = short(value)
     return {"cpus_per_task": count, "tres_per_task": f"cpu={count}", "flags": ["EXACT_CPU_COUNT_REQUESTED"]}
 
 
 def _ntasks_per_gpu(value: Any) -> Body:
-    return {"ntasks_per_tres": _positive(value), "flags": ["EXACT_TASK_COUNT_REQUESTED"]}
+    return {"ntasks_per_tres": short(value), "flags": ["EXACT_TASK_COUNT_REQUESTED"]}
 
 
 def _text(value: str) -> str:
@@ -348,7 +331,7 @@ WRITERS: Final[dict[str, Write]] = {
     "account": as_("account", forms.to_line),
     "user_id": as_("user_id", _user),
     "group_id": as_("group_id", _group),
-    "priority": as_("priority", forms.to_number),
+    "priority": lambda value: {"priority": number(natural(value))},
     "site_factor": as_("site_factor", integer),
     "wckey": as_("wckey", forms.to_line),
     "array": as_("array", _list),
@@ -359,8 +342,8 @@ WRITERS: Final[dict[str, Write]] = {
     "comment": as_("comment", forms.to_text),
     "admin_comment": as_("admin_comment", forms.to_text),
     "requires_contiguous_nodes": as_("contiguous", forms.to_truth),
-    "cores_reserved_for_system": as_("core_specification", forms.to_integer),
-    "threads_reserved_for_system": as_("thread_specification", forms.to_integer),
+    "cores_reserved_for_system": as_("core_specification", short_natural),
+    "threads_reserved_for_system": as_("thread_specification", short_natural),
     "working_directory": as_("current_working_directory", _path),
     "cpu_frequency": as_("cpu_frequency", _frequency),
     "nodes": _nodes,
@@ -375,8 +358,8 @@ WRITERS: Final[dict[str, Write]] = {
     "mail_user": as_("mail_user", _list),
     "mail_types": as_("mail_type", _mails),
     "mcs_label": as_("mcs_label", forms.to_line),
-    "memory_per_cpu": as_("memory_per_cpu", forms.to_memory),
-    "memory_per_node": as_("memory_per_node", forms.to_memory),
+    "memory_per_cpu": as_("memory_per_cpu", memory),
+    "memory_per_node": as_("memory_per_node", memory),
     "memory_per_gpu": _memory_per_gpu,
     "network": as_("network", forms.to_line),
     "nice": as_("nice", integer),
@@ -391,24 +374,24 @@ WRITERS: Final[dict[str, Write]] = {
     "reservations": as_("reservation", _list),
     "resource_sharing": as_("shared", _sharing),
     "distribution": as_("distribution", _distribution),
-    "time_limit": as_("time_limit", forms.to_minutes),
-    "time_limit_min": as_("time_minimum", forms.to_minutes),
+    "time_limit": as_("time_limit", minutes),
+    "time_limit_min": as_("time_minimum", minutes),
     "container": as_("container", _path),
     "container_id": as_("container_id", forms.to_line),
     "cpus_per_task": _cpus_per_task,
-    "cpus_per_gpu": lambda value: {"cpus_per_tres": f"gres/gpu:{_positive(value)}"},
-    "sockets_per_node": as_("sockets_per_node", _positive),
-    "cores_per_socket": as_("cores_per_socket", _positive),
-    "threads_per_core": as_("threads_per_core", _positive),
+    "cpus_per_gpu": lambda value: {"cpus_per_tres": f"gres/gpu:{positive(value)}"},
+    "sockets_per_node": as_("sockets_per_node", short),
+    "cores_per_socket": as_("cores_per_socket", short),
+    "threads_per_core": as_("threads_per_core", short),
     "gpus": lambda value: {"tres_per_job": gpus(value)[0]},
     "gpus_per_socket": lambda value: {"tres_per_socket": gpus(value)[0]},
     "gpus_per_task": _gpus_per_task,
     "gres_per_node": as_("tres_per_node", gres),
     "gpu_binding": lambda value: {"tres_bind": f"gres/gpu:{_text(forms.to_line(value))}"},
-    "ntasks": as_("tasks", _positive),
-    "ntasks_per_node": as_("tasks_per_node", _positive),
-    "ntasks_per_socket": as_("tasks_per_socket", _positive),
-    "ntasks_per_core": as_("tasks_per_core", _positive),
+    "ntasks": as_("tasks", positive),
+    "ntasks_per_node": as_("tasks_per_node", short),
+    "ntasks_per_socket": as_("tasks_per_socket", short),
+    "ntasks_per_core": as_("tasks_per_core", short),
     "ntasks_per_gpu": _ntasks_per_gpu,
     "switches": _switches,
     "signal": _signal,
@@ -419,12 +402,12 @@ WRITERS: Final[dict[str, Write]] = {
     "spreads_over_nodes": flag("SPREAD_JOB"),
     "use_min_nodes": flag("PREFER_MINIMUM_NODE_COUNT"),
     "gres_binding": _gres_binding,
-    "temporary_disk_per_node": as_("temporary_disk_per_node", _mebibytes),
-    "min_cpus_per_node": as_("minimum_cpus_per_node", _positive),
+    "temporary_disk_per_node": as_("temporary_disk_per_node", mebibytes),
+    "min_cpus_per_node": as_("minimum_cpus_per_node", short),
     "wait_all_nodes": as_("wait_all_nodes", forms.to_truth),
     "selinux_context": as_("selinux_context", forms.to_line),
-    "segment_size": lambda value: {"segment_size": number(_positive(value))},
-    "reserved_ports": as_("reserve_ports", forms.to_integer),
+    "segment_size": lambda value: {"segment_size": number(short(value))},
+    "reserved_ports": as_("reserve_ports", short_natural),
     "extra": as_("extra", forms.to_text),
 }
 """How each field of a `JobSubmitDescription` is written, but `script`, `script_args` and `environment`."""

@@ -88,6 +88,7 @@ ROWS: Final[list[Row]] = [
     ({"resource_sharing": "mcs"}, "--exclusive=mcs"),
     ({"time_limit": "1-12"}, "-t 1-12"),
     ({"time_limit": "UNLIMITED", "partitions": "other"}, "-t UNLIMITED -p other"),
+    ({"time_limit": 0, "partitions": "other"}, "-t 0 -p other"),
     ({"time_limit": 5, "time_limit_min": "2"}, "-t 5 --time-min=2"),
     ({"container": "/tmp/c"}, "--container=/tmp/c"),
     ({"container_id": "cid"}, "--container-id=cid"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmrest.numbers import number
+from slurmrest.numbers import INFINITE, number
 from slurmrest.pyslurm import Job, JobSubmitDescription, PyslurmError, TaskDistribution
 from slurmrest.pyslurm._description import WRITERS, dependencies
 from tests.unit.slurmrest.pyslurm.recorded import Recorded
@@ -41,6 +41,9 @@ def sent(version: str = "v0.0.45", **fields: Any) -> dict[str, Any]:
         ({"temporary_disk_per_node": "2048M"}, {"temporary_disk_per_node": 2048}),
         ({"time_limit": "1-12:00:00"}, {"time_limit": number(36 * 60)}),
         ({"time_limit": "00:00:30"}, {"time_limit": number(1)}),
+        ({"time_limit": 0}, {"time_limit": number(INFINITE)}),
+        ({"time_limit": "unlimited"}, {"time_limit": number(INFINITE)}),
+        ({"memory_per_node": "unlimited"}, {"memory_per_node": number(0)}),
         ({"time_limit_min": 5}, {"time_minimum": number(5)}),
         ({"begin_time": LATER}, {"begin_time": number(int(LATER.timestamp()))}),
         ({"deadline": "2030-01-01"}, {"deadline": int(LATER.timestamp())}),
@@ -107,6 +110,16 @@ def test_what_is_not_set_is_not_sent() -> None:
         ("nodes", True),
         ("ntasks", 0),
         ("ntasks", "many"),
+        ("ntasks", 2**33),
+        ("ntasks_per_node", 2**16),
+        ("cpus_per_task", 70000),
+        ("memory_per_node", 2**63),
+        ("time_limit", 2**40),
+        ("time_limit", -2),
+        ("priority", 2**40),
+        ("priority", "UNLIMITED"),
+        ("nice", -(2**40)),
+        ("delay_boot_time", 2**31),
         ("ntasks", 1.5),
         ("time_limit", "soon"),
         ("begin_time", "someday"),

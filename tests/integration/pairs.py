@@ -11,17 +11,20 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from tests.cluster.slurm import BareSlurm
-from tests.integration.conftest import need_root_file_system
 
 VERSIONS: Final = {"trixie": ("v0.0.40", "v0.0.41", "v0.0.42"), "sid": ("v0.0.42", "v0.0.43", "v0.0.44", "v0.0.45")}
 """By Debian suite: 24.11 and 26.05."""
 PAIRS: Final = [(suite, version) for suite, versions in VERSIONS.items() for version in versions]
+RAN: Final[set[tuple[str, str, bool]]] = set()
+"""Suite, API version, with slurmdbd?: what a test has run on. conftest.py counts them at the end."""
 NAMES: Final = ["-".join(pair) for pair in PAIRS]
 
 
 @contextmanager
 def slurms(start: Callable[[str], BareSlurm], *, accounting: bool = False) -> Iterator[Callable[[str], BareSlurm]]:
     """Gives the running Slurm of a suite; `start` makes one that is entered and, at the end, left."""
+    from tests.integration.conftest import need_root_file_system  # it imports this module
+
     running: dict[str, BareSlurm] = {}
     with ExitStack() as stack:
 

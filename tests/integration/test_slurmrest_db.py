@@ -20,7 +20,7 @@ from slurmrest import (
     number,
 )
 from tests.cluster.slurm import BareSlurm
-from tests.integration.pairs import NAMES, PAIRS, slurms
+from tests.integration.pairs import slurms
 
 pytestmark = pytest.mark.slurm
 
@@ -40,19 +40,6 @@ def running() -> Iterator[Callable[[str], BareSlurm]]:
     """One Slurm with accounting per release: accounts physics and chemistry, users alice and bob in both."""
     with slurms(lambda suite: BareSlurm(nodes=1, gpus=8, suite=suite, accounting=True), accounting=True) as of:
         yield of
-
-
-@pytest.fixture(params=PAIRS, ids=NAMES)
-def pair(request: pytest.FixtureRequest, running: Callable[[str], BareSlurm]) -> tuple[BareSlurm, str]:
-    """A Slurm, and one of the versions that it speaks."""
-    suite, version = request.param
-    return running(suite), version
-
-
-@pytest.fixture
-def bare(pair: tuple[BareSlurm, str]) -> BareSlurm:
-    """The Slurm."""
-    return pair[0]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from slurmrest import (
     number,
 )
 from tests.cluster.slurm import BareSlurm
-from tests.integration.pairs import NAMES, PAIRS, slurms
+from tests.integration.pairs import slurms
 
 pytestmark = pytest.mark.slurm
 
@@ -41,19 +41,6 @@ def running() -> Iterator[Callable[[str], BareSlurm]]:
     """One Slurm per release."""
     with slurms(lambda suite: BareSlurm(nodes=1, gpus=8, suite=suite)) as of:
         yield of
-
-
-@pytest.fixture(params=PAIRS, ids=NAMES)
-def pair(request: pytest.FixtureRequest, running: Callable[[str], BareSlurm]) -> tuple[BareSlurm, str]:
-    """A Slurm, and one of the versions that it speaks."""
-    suite, version = request.param
-    return running(suite), version
-
-
-@pytest.fixture
-def bare(pair: tuple[BareSlurm, str]) -> BareSlurm:
-    """The Slurm."""
-    return pair[0]
 
 
 @pytest.fixture

@@ -86,8 +86,6 @@ class ClusterCalls(Core):
         core_count, node_count and licenses instead.
         """
         checked(NAME, reservation.get("name", ""), "reservation name")
-        if reservation.get("tres"):
-            raise InvalidRequest("tres: slurmrestd may crash at it; say core_count, node_count, licenses")
         yield from self.call("POST", "reservation", body=dict(reservation), repeatable=True)
 
     def delete_reservation(self, name: str) -> Steps[None]:

@@ -160,6 +160,7 @@ class Core:
         refuse_unwritable(body)
         _refuse_fatal(api, method, tail, body, who)
         _refuse_group_names(body or {})
+        _refuse_reserved_resources(tail, body or {})
         _refuse_group_filter(api, params or {})
         adapter = yield from self.adapt()
         query = urlencode(params or {}, doseq=True)
@@ -285,6 +286,16 @@ def _release(payload: Mapping[str, Any]) -> str:
     meta = payload.get("meta")
     slurm = (meta.get("slurm") or meta.get("Slurm")) if isinstance(meta, dict) else None
     return str(slurm.get("release") or "") if isinstance(slurm, dict) else ""
+
+
+def _refuse_reserved_resources(tail: str, body: Mapping[str, Any]) -> None:
+    """slurmrestd 26.05.5 crashes at a resource of a reservation that it doesn't know; without slurmdbd it knows none."""
+    if unquote(tail).partition("?")[0].strip("/") not in ("reservation", "reservations"):
+        return
+    many = body.get("reservations")
+    for one in (body, *(many if isinstance(many, (list, tuple)) else ())):
+        if isinstance(one, Mapping) and one.get("tres"):
+            raise InvalidRequest("tres: slurmrestd may crash at it; say core_count, node_count, licenses")
 
 
 def _refuse_group_names(body: Mapping[str, Any]) -> None:

@@ -235,6 +235,8 @@ async def test_no_error_shows_the_token() -> None:
         lambda slurm: slurm.reservation("a?b"),
         lambda slurm: slurm.save_reservation({"name": "r", "tres": [{"type": "cpu", "count": 1}]}),
         lambda slurm: slurm.save_reservation({"name": "r\nx"}),
+        lambda slurm: slurm.request("POST", "reservation", body={"name": "r", "tres": [{"type": "cpu"}]}),
+        lambda slurm: slurm.request("POST", "reservations/", body={"reservations": [{"name": "r", "tres": [1]}]}),
         lambda slurm: slurm.request("GET\r\nX: y", "ping/"),
     ],
 )

@@ -9,7 +9,7 @@ told apart by what is there, not by the version: a value then never depends on a
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from slurmrest.numbers import read_int, read_number
 from slurmrest.states import JobStates, NodeStates
@@ -28,6 +28,12 @@ from slurmrest.values import (
     Reservation,
     Share,
 )
+
+NODE_KEYS: Final = (
+    "active_features address alloc_cpus boot_time comment cpus extra features gres gres_used hostname name "
+    "partitions real_memory reason reason_changed_at slurmd_start_time state version weight"
+)
+"""All that `node` looks at."""
 
 
 def node(raw: Raw) -> Node:
@@ -66,6 +72,15 @@ def partition(raw: Raw) -> Partition:
         max_time=read_number((raw.get("maximums") or {}).get("time")),
         default_time=read_number((raw.get("defaults") or {}).get("time")),
     )
+
+
+JOB_KEYS: Final = (
+    "account array_job_id array_task_id batch_host comment cpus cpus_per_task current_working_directory "
+    "dependency end_time exit_code failed_node het_job_id het_job_offset job_id job_state memory_per_node name "
+    "node_count nodes partition priority qos restart_cnt standard_output start_time state_description "
+    "state_reason stdout_expanded submit_time tasks time_limit tres_per_node user_id user_name"
+)
+"""All that `job` looks at."""
 
 
 def job(raw: Raw) -> Job:
@@ -112,6 +127,10 @@ def exit_code(raw: Raw) -> ExitCode:
     status = words(raw.get("status"))
     signal = raw.get("signal") or {}
     return ExitCode("+".join(status), read_int(raw.get("return_code")), read_int(signal.get("id")) or None)
+
+
+JOB_STATE_KEYS: Final = "job_id job_state state"
+"""All that `job_state` looks at."""
 
 
 def job_state(raw: Raw) -> JobState:

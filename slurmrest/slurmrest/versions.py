@@ -55,15 +55,15 @@ class Adapter:
 
     def each_node(self, raw: bool = False) -> Entries[Node]:
         """Of `GET nodes/` and `GET node/{name}`."""
-        return _entries("nodes", reading.node, raw)
+        return _entries("nodes", reading.node, raw, reading.NODE_KEYS)
 
     def each_job(self, raw: bool = False) -> Entries[Job]:
         """Of `GET jobs/` and `GET job/{id}`."""
-        return _entries("jobs", reading.job, raw)
+        return _entries("jobs", reading.job, raw, reading.JOB_KEYS)
 
     def each_job_state(self) -> Entries[JobState]:
         """Of `GET jobs/state/`."""
-        return Entries("jobs", reading.job_state)
+        return Entries("jobs", reading.job_state, reading.JOB_STATE_KEYS)
 
     def each_partition(self, raw: bool = False) -> Entries[Partition]:
         """Of `GET partitions/` and `GET partition/{name}`."""
@@ -213,10 +213,10 @@ def _listed(versions: set[str] | Mapping[str, Adapter]) -> str:
     return ", ".join(sorted(versions)) or "no version"
 
 
-def _entries(name: str, read: Callable[[Raw], T], raw: bool) -> Entries[T]:
-    """The list `name` of an answer, read by `read`; with `raw`, each value keeps its entry."""
+def _entries(name: str, read: Callable[[Raw], T], raw: bool, keys: str = "") -> Entries[T]:
+    """The list `name` of an answer, read by `read`, which looks at `keys`; with `raw`, each value keeps its entry."""
     if not raw:
-        return Entries(name, read)
+        return Entries(name, read, keys)
 
     def keeping(entry: Raw) -> T:
         value = read(entry)

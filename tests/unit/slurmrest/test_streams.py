@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from slurmrest import ProtocolError
 from slurmrest.streams import Entries, Malformed, Splitter, decode
+from slurmrest.versions import forced
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -74,6 +76,24 @@ def test_entries_are_the_same_whatever_comes_together(
     body = json.dumps({"jobs": entries, "errors": []}, indent=indent, separators=(",", ":") if batch % 2 else None)
     with mock.patch("slurmrest.streams._BATCH", batch):
         assert split(cut(body.encode(), places)) == ({"jobs": entries, "errors": []}, "")
+
+
+ODD = st.sampled_from([float("nan"), "\ud800", 10**400, {"a": "\udfff", "c": [1]}])
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abcd"), JSON, max_size=4) | JSON | ODD, max_size=12), st.integers(1, 60)
+)
+@example([{"a": 1, "b": 2}, {"a": 3}, {"a": "\ud800", "c": 1}, {"b": 4}], 60)
+def test_what_is_skipped_makes_no_difference(entries: list[Any], batch: int) -> None:
+    """A reader that says which keys it looks at finds in them what stands there, whatever else does."""
+
+    def looks(entry: Any) -> Any:
+        return [repr(entry.get(key)) for key in "ac"] if isinstance(entry, dict) else repr(entry)
+
+    body = json.dumps({"jobs": entries}, indent=2).encode()
+    with mock.patch("slurmrest.streams._BATCH", batch):
+        assert split([body], Entries("jobs", looks, "a c")) == split([body], Entries("jobs", looks))
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 100), max_size=5), st.booleans())
@@ -186,3 +206,17 @@ def test_memory_stays_flat_while_a_long_answer_passes() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parent / "records").glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("tail", "each"), [("nodes/", "each_node"), ("jobs/", "each_job"), ("jobs/state/", "each_job_state")]
+)
+def test_the_keys_of_a_reader_are_all_that_it_looks_at(path: Path, tail: str, each: str) -> None:
+    """On what each version of a real slurmrestd answered: without the other keys the values are the same."""
+    entries: Entries[Any] = getattr(forced(path.name.split("-")[0]), each)()
+    found = json.loads(path.read_text())[tail][entries.field]
+    looked_at = set(entries.keys.split())
+    kept = [{key: value for key, value in entry.items() if key in looked_at} for entry in found]
+    assert found
+    assert [entries.read(entry) for entry in kept] == [entries.read(entry) for entry in found]

@@ -4,7 +4,8 @@ The transports feed a `Splitter` with the pieces of an answer's body; the core s
 and what an entry becomes. What always holds: of the list only the values are kept, so memory stays flat whatever the
 answer's size, and where the body is cut into pieces makes no difference. The result is what `json` makes of the whole
 text. Bytes that are no UTF-8 become U+FFFD: Slurm passes on what is in a job's name, and one user's name must not make the
-answer about everybody's jobs unreadable. json's own scanner does the work, or msgspec's where only some keys of an entry are wanted: no parser in Python comes near them.
+answer about everybody's jobs unreadable. json's own scanner does the work, or msgspec's where only some keys of an entry
+are wanted: no parser in Python comes near them.
 """
 
 from __future__ import annotations

@@ -78,7 +78,6 @@ _NEVER: Final = re.compile(r"no version of the REST API \(up to v[\d.]+\) has a 
 
 def _probes() -> dict[str, Callable[[], object]]:
     """A call of everything that asks slurmrestd, or would have to. What isn't here works without asking."""
-    job, step = pyslurm.Job(1), pyslurm.JobStep(1, 0)
     node, part, resv = pyslurm.Node("n0"), pyslurm.Partition("main"), pyslurm.Reservation("window")
     db_job, any_job = pyslurm.db.Job(1, cluster="c"), pyslurm.db.JobFilter()
     comment, assoc = pyslurm.db.Job(comment="x"), pyslurm.db.Association(max_jobs=1)
@@ -90,23 +89,6 @@ def _probes() -> dict[str, Callable[[], object]]:
         "pyslurm.Node.create": lambda: pyslurm.Node("new").create(),
         "pyslurm.Node.modify": lambda: node.modify(pyslurm.Node(comment="x")),
         "pyslurm.Node.delete": node.delete,
-        "pyslurm.Jobs.load": pyslurm.Jobs.load,
-        "pyslurm.Jobs.reload": lambda: pyslurm.Jobs.load().reload(),
-        "pyslurm.Jobs.load_steps": lambda: pyslurm.Jobs.load().load_steps(),
-        "pyslurm.Jobs.load_stats": lambda: pyslurm.Jobs.load().load_stats(),
-        "pyslurm.Job.suspend": job.suspend,
-        "pyslurm.Job.unsuspend": job.unsuspend,
-        "pyslurm.Job.modify": lambda: job.modify(pyslurm.JobSubmitDescription(comment="x")),
-        "pyslurm.Job.hold": job.hold,
-        "pyslurm.Job.release": job.release,
-        "pyslurm.Job.requeue": job.requeue,
-        "pyslurm.Job.notify": lambda: job.notify("x"),
-        "pyslurm.Job.load_stats": job.load_stats,
-        "pyslurm.Job.get_resource_layout_per_node": job.get_resource_layout_per_node,
-        "pyslurm.JobStep.load_stats": step.load_stats,
-        "pyslurm.JobStep.send_signal": lambda: step.send_signal(9),
-        "pyslurm.JobStep.cancel": step.cancel,
-        "pyslurm.JobStep.modify": lambda: step.modify(pyslurm.JobStep()),
         "pyslurm.Partitions.load": pyslurm.Partitions.load,
         "pyslurm.Partitions.modify": lambda: pyslurm.Partitions("main").modify(pyslurm.Partition(max_time=1)),
         "pyslurm.Partition.load": lambda: pyslurm.Partition.load("main"),
@@ -132,7 +114,32 @@ def _probes() -> dict[str, Callable[[], object]]:
         "pyslurm.db.Connection.open": pyslurm.db.Connection.open,
         "pyslurm.db.JobFilter.with_env": lambda: pyslurm.db.Jobs.load(pyslurm.db.JobFilter(with_env=True)),
     }
-    return found | _daemon_probes() | {f"{_SUBMISSION}.{name}": _submission(name) for name in _PARTLY_SENT}
+    return (
+        found | _job_probes() | _daemon_probes() | {f"{_SUBMISSION}.{name}": _submission(name) for name in _PARTLY_SENT}
+    )
+
+
+def _job_probes() -> dict[str, Callable[[], object]]:
+    job, step = pyslurm.Job(1), pyslurm.JobStep(1, 0)
+    return {
+        "pyslurm.Jobs.load": pyslurm.Jobs.load,
+        "pyslurm.Jobs.reload": lambda: pyslurm.Jobs.load().reload(),
+        "pyslurm.Jobs.load_steps": lambda: pyslurm.Jobs.load().load_steps(),
+        "pyslurm.Jobs.load_stats": lambda: pyslurm.Jobs.load().load_stats(),
+        "pyslurm.Job.suspend": job.suspend,
+        "pyslurm.Job.unsuspend": job.unsuspend,
+        "pyslurm.Job.modify": lambda: job.modify(pyslurm.JobSubmitDescription(comment="x")),
+        "pyslurm.Job.hold": job.hold,
+        "pyslurm.Job.release": job.release,
+        "pyslurm.Job.requeue": job.requeue,
+        "pyslurm.Job.notify": lambda: job.notify("x"),
+        "pyslurm.Job.load_stats": job.load_stats,
+        "pyslurm.Job.get_resource_layout_per_node": job.get_resource_layout_per_node,
+        "pyslurm.JobStep.load_stats": step.load_stats,
+        "pyslurm.JobStep.send_signal": lambda: step.send_signal(9),
+        "pyslurm.JobStep.cancel": step.cancel,
+        "pyslurm.JobStep.modify": lambda: step.modify(pyslurm.JobStep()),
+    }
 
 
 _SUBMISSION: Final = "pyslurm.JobSubmitDescription"

@@ -17,6 +17,7 @@ from slurmrest import (
     InvalidRequest,
     JobBase,
     License,
+    Node,
     NodeBase,
     NodeFlag,
     NotFound,
@@ -165,9 +166,15 @@ def test_many_jobs_are_cancelled_at_once_by_id_or_by_filter(slurm: Slurm) -> Non
     slurm.cancel(jobs[0])
 
 
+def _free(node: Node) -> bool:
+    """Idle, with nothing of an earlier job's left to clear away."""
+    return node.states.base is NodeBase.IDLE and NodeFlag.COMPLETING not in node.states.flags
+
+
 def test_nodes_are_allocated_and_what_is_held_on_them_is_read(slurm: Slurm) -> None:
     """Allocations from v0.0.41 on, their layout from v0.0.44 on."""
-    _until(lambda: all(node.states.base is NodeBase.IDLE for node in slurm.nodes()))  # earlier jobs may be ending
+    _until(lambda: all(one.states.finished for one in slurm.job_states()))
+    _until(lambda: all(_free(node) for node in slurm.nodes()))
     with since(slurm, "v0.0.41"):
         job = slurm.allocate(AT_ONCE, user="alice").job_id
         assert slurm.job(job).states.base is JobBase.RUNNING

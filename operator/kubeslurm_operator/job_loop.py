@@ -72,7 +72,7 @@ class JobLoop:
         self._wake = asyncio.Event()
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._turns: set[asyncio.Task[None]] = set()
-        self._rival = False
+        self._rival: ownership.Rival | None = None
         self._readable: dict[Key, SlurmCluster] = {}
 
     def mark(self, key: Key) -> None:
@@ -156,6 +156,8 @@ class JobLoop:
             self._tracks.pop(key, None)
             return None
         runtime = self._runtime_of(raw)
+        if self._rival is None:
+            return None  # whether another controller's: known in a moment, and then all are looked at
         if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=self._rival) and not _held(raw):
             return None
         if runtime is None and any(self._cluster(one) is None for one in self._runtimes):
@@ -285,16 +287,23 @@ class JobLoop:
         }
 
     async def _watch_rival(self) -> None:
-        """A training operator beside us owns the jobs that name no manager: never race it."""
+        """A training operator beside us owns the jobs that name no manager: never race it, and know of it first."""
         while True:
             try:
-                found = await self._kube.list(DEPLOYMENT, labels=RIVAL_LABELS)
-                if bool(found) != self._rival:
-                    self._rival = bool(found)
-                    LOG.info("a training operator runs here: %s", self._rival)
+                found = ownership.rival(await self._kube.list(DEPLOYMENT, labels=RIVAL_LABELS))
             except KubeError as error:
                 LOG.warning("looking for a training operator: %s", error)
-            await asyncio.sleep(RIVAL_SECONDS)
+            else:
+                self._take_rival(found)
+            await asyncio.sleep(RIVAL_SECONDS if self._rival is not None else RETRY_SECONDS)
+
+    def _take_rival(self, found: ownership.Rival) -> None:
+        if found == self._rival:
+            return
+        LOG.info("training operators take jobs that name no manager: %s", found)
+        self._rival = found
+        for raw in self._store.all(PYTORCH_JOB):
+            self.mark(Key.of(raw))
 
 
 def _held(raw: Mapping[str, Any]) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,6 +40,7 @@ AT_ONCE = 16
 RETRY_SECONDS = 2.0
 RIVAL_LABELS = "control-plane=kubeflow-training-operator"
 RIVAL_SECONDS = 60.0
+RIVAL_FRESH = 2.0
 
 
 @dataclass
@@ -72,7 +75,9 @@ class JobLoop:
         self._wake = asyncio.Event()
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._turns: set[asyncio.Task[None]] = set()
-        self._rival: ownership.Rival | None = None
+        self._rival = ownership.Rival()
+        self._rival_at = -math.inf
+        self._rival_gate = asyncio.Lock()
         self._readable: dict[Key, SlurmCluster] = {}
 
     def mark(self, key: Key) -> None:
@@ -156,9 +161,8 @@ class JobLoop:
             self._tracks.pop(key, None)
             return None
         runtime = self._runtime_of(raw)
-        if self._rival is None:
-            return None  # whether another controller's: known in a moment, and then all are looked at
-        if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=self._rival) and not _held(raw):
+        rival = await self._rival_for(raw)
+        if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=rival) and not _held(raw):
             return None
         if runtime is None and any(self._cluster(one) is None for one in self._runtimes):
             return RETRY_SECONDS  # a SlurmCluster that can't be read may be the one with the job's tenant
@@ -287,23 +291,36 @@ class JobLoop:
         }
 
     async def _watch_rival(self) -> None:
-        """A training operator beside us owns the jobs that name no manager: never race it, and know of it first."""
+        """One may be taken away, or come: jobs that name no manager change hands."""
         while True:
             try:
-                found = ownership.rival(await self._kube.list(DEPLOYMENT, labels=RIVAL_LABELS))
+                async with self._rival_gate:
+                    await self._look_for_rival()
             except KubeError as error:
                 LOG.warning("looking for a training operator: %s", error)
-            else:
-                self._take_rival(found)
-            await asyncio.sleep(RIVAL_SECONDS if self._rival is not None else RETRY_SECONDS)
+            await asyncio.sleep(RIVAL_SECONDS)
 
-    def _take_rival(self, found: ownership.Rival) -> None:
+    async def _rival_for(self, raw: Raw) -> ownership.Rival:
+        """The training operators beside us; asked for anew before a job that we have not begun is taken: never race one."""
+        async with self._rival_gate:
+            if time.monotonic() - self._rival_at > (RIVAL_FRESH if _untouched(raw) else RIVAL_SECONDS):
+                await self._look_for_rival()
+            return self._rival
+
+    async def _look_for_rival(self) -> None:
+        found = ownership.rival(await self._kube.list(DEPLOYMENT, labels=RIVAL_LABELS))
+        self._rival_at = time.monotonic()
         if found == self._rival:
             return
         LOG.info("training operators take jobs that name no manager: %s", found)
         self._rival = found
         for raw in self._store.all(PYTORCH_JOB):
             self.mark(Key.of(raw))
+
+
+def _untouched(raw: Mapping[str, Any]) -> bool:
+    """Is there nothing of ours on it yet?"""
+    return names.FINALIZER not in (raw["metadata"].get("finalizers") or ())
 
 
 def _held(raw: Mapping[str, Any]) -> bool:

@@ -78,6 +78,19 @@ def _fakegpu() -> Path:
     return cache.artefact("image-fakegpu", cache.key_of(program), build)
 
 
+def _manager(program: str, name: str) -> Path:
+    """An image of nothing but an upstream controller, which it starts as /manager."""
+    binary = binaries.upstream(program)
+
+    def build(path: Path) -> None:
+        layer = path.with_suffix(".layer")
+        archives.layer_of_files(layer, {"/manager": binary})
+        archives.write(path, archives.Image(name, entrypoint=["/manager"], user=f"{_UID}:{_UID}"), [layer])
+        layer.unlink()
+
+    return cache.artefact(f"image-{program}", cache.key_of(program, name, binary.parent.name), build)
+
+
 def requirements() -> str:
     """What the operator's image installs, as pip reads it: the lock if there is one, else the ranges of pyproject.toml."""
     lock = REPOSITORY / "requirements.lock"
@@ -151,15 +164,21 @@ def _operator() -> Path:
 
 
 BUILDERS: dict[str, Callable[[], Path]] = {"slurm": _slurm, "operator": _operator, "fakegpu": _fakegpu}
+BESIDE: dict[str, Callable[[], Path]] = {
+    "kueue": lambda: _manager("kueue", versions.KUEUE_IMAGE),
+    "training-operator": lambda: _manager("training-operator.v1", versions.TRAINING_OPERATOR_IMAGE),
+}
+"""Other people's controllers: built where a test asks for one."""
 
 
 def archive(name: str) -> Path:
-    """The archive of a known image (`slurm`, `operator`, `fakegpu`), or the file that `name` is the path of."""
-    if name in BUILDERS:
-        return BUILDERS[name]()
+    """The archive of a known image, such as `slurm` or `operator`, or the file that `name` is the path of."""
+    known = BUILDERS | BESIDE
+    if name in known:
+        return known[name]()
     path = Path(name)
     if not path.is_file():
-        raise ValueError(f"{name}: neither an image of ours ({', '.join(BUILDERS)}) nor an archive")
+        raise ValueError(f"{name}: neither an image of ours ({', '.join(known)}) nor an archive")
     return path
 
 

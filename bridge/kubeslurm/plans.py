@@ -13,6 +13,7 @@ from typing import Any
 
 from kubeslurm.api.slurmcluster import User
 from kubeslurm.expansion import Word
+from kubeslurm.materials import NONE, Materials
 
 
 class Launcher(StrEnum):
@@ -74,6 +75,7 @@ class JobPlan:
     port: int | None
     roles: tuple[Role, ...]
     ignored: tuple[str, ...]
+    materials: Materials = NONE
 
     @property
     def key(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from kubeslurm import material_scripts
 from kubeslurm.directives import LOG_DIR, options
 from kubeslurm.errors import InvalidObject
 from kubeslurm.expansion import shell
@@ -84,12 +85,16 @@ def _srun(plan: JobPlan) -> str:
 
 def _task(plan: JobPlan) -> str:
     """What each task runs: its place in the gang, its directory, its program."""
-    lines = [*_place(plan), *_directory(plan)]
-    assignments = [f"{name}={shell(value)}" for name, value in plan.environment]
+    used = [*plan.argv, *(value for _, value in plan.environment)]
+    materials = [*material_scripts.lines(plan.materials, used), *material_scripts.links(plan.materials)]
+    lines = [*materials, *_place(plan), *_directory(plan)]
+    assignments = [f"{name}={shell(value)}" for name, value in plan.environment if not material_scripts.late(value)]
     words = [shell(word) for word in plan.argv]
     scrub = _SCRUB if plan.launcher is Launcher.POD else []
     threads = [] if any(name == "OMP_NUM_THREADS" for name, _ in plan.environment) else _threads(plan)
-    return "\n".join([*lines, *threads, *scrub, " \\\n  ".join(["exec env", *assignments, *words]), ""])
+    exports = material_scripts.exports(plan.materials, plan.environment)
+    start = "exec /usr/bin/env" if exports else "exec env"  # PATH may be one of them
+    return "\n".join([*lines, *threads, *scrub, *exports, " \\\n  ".join([start, *assignments, *words]), ""])
 
 
 _SCRUB: Final = ['for name in ${!SLURM_@} ${!SRUN_@} ${!PMI_@} ${!PMIX_@}; do unset "$name"; done']

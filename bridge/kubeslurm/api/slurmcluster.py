@@ -101,12 +101,49 @@ class JobDefaults(Model):
     mpi: str = Field(default="none", description="srun's --mpi, such as none or pmix.", pattern=r"^[a-z0-9_]{1,32}$")
 
 
+def _folder(text: str) -> str:
+    if not re.fullmatch(r"/[A-Za-z0-9_./+@=-]{1,255}", text) or {"..", "."} & set(text.split("/")):
+        raise ValueError(f"{text[:64]!r}: an absolute path of plain characters, without '..'")
+    return text.rstrip("/")
+
+
+Folder = Annotated[str, AfterValidator(_folder), Field(max_length=256)]
+
+
+class Claim(Model):
+    """A PersistentVolumeClaim that jobs may mount, by the folder where the nodes have its files."""
+
+    namespace: str = Field(description="The claim's namespace.", pattern=DNS_LABEL)
+    name: str = Field(description="The claim's name.", min_length=1, max_length=253)
+    path: Folder = Field(description="The folder on the nodes.")
+
+
+class Mounts(Model):
+    """What jobs may mount."""
+
+    links: list[Folder] = Field(
+        default=["/tmp"],
+        description="Folders on the nodes that users may write to: with containerRuntime none, a volume is mounted as a"
+        " symbolic link below one of them.",
+        max_length=64,
+    )
+    host_paths: list[Folder] = Field(
+        default_factory=list,
+        description="Folders on the nodes that hostPath volumes may name, and all below them.",
+        max_length=64,
+    )
+    claims: list[Claim] = Field(
+        default_factory=list, description="PersistentVolumeClaims that the nodes have as folders.", max_length=256
+    )
+
+
 class Jobs(Model):
     """How Kubernetes jobs run in Slurm."""
 
     container_runtime: Literal["none"] = Field(
         default="none", description="none: a job runs in the pool's own image. Others are not supported yet."
     )
+    mounts: Mounts = Field(default=Mounts(), description="What jobs may mount.")
     defaults: JobDefaults = Field(default=JobDefaults(), description="What a job gets that does not say.")
 
 

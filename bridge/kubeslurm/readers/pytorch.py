@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubeslurm import expansion, launch, names, quantities, tenants, times
+from kubeslurm import expansion, launch, material_scripts, names, quantities, tenants, times
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob, ReplicaSpec
-from kubeslurm.api.slurmcluster import JobDefaults, SlurmCluster, Tenant
+from kubeslurm.api.slurmcluster import JobDefaults, Mounts, SlurmCluster, Tenant
 from kubeslurm.errors import InvalidObject, Untranslated
-from kubeslurm.expansion import Word
+from kubeslurm.expansion import Ref, Word
+from kubeslurm.materials import Materials
 from kubeslurm.plans import JobPlan, Launcher, RestartPolicy, Role
+from kubeslurm.readers import materials as material_reader
 
 Raw = Mapping[str, Any]
 
@@ -25,7 +27,7 @@ ROLES: Final = ("Master", "Worker")
 PORT_NAME: Final = "pytorchjob-port"
 CONTAINER: Final = "pytorch"
 
-_POD_READ = frozenset({"containers"})
+_POD_READ = frozenset({"containers", "volumes"})
 _POD_IGNORED = frozenset(
     [
         "tolerations",
@@ -42,7 +44,9 @@ _POD_IGNORED = frozenset(
         "preemptionPolicy",
     ]
 )
-_CONTAINER_READ = frozenset({"name", "command", "args", "env", "workingDir", "resources", "ports"})
+_CONTAINER_READ = frozenset(
+    {"name", "command", "args", "env", "envFrom", "workingDir", "resources", "ports", "volumeMounts"}
+)
 _CONTAINER_IGNORED = frozenset(
     [
         "image",
@@ -58,6 +62,7 @@ _POLICY_READ = frozenset({"activeDeadlineSeconds", "backoffLimit", "managedBy", 
 _RESOURCES = frozenset({"cpu", "memory"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}\Z")
 _ENV_TAKEN = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SCANCEL|SPANK|PMI|PMIX|PYXIS|ENROOT|APPTAINER|SINGULARITY)_")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
 _JOB_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 MAX_TEXT: Final = 100_000
 
@@ -85,13 +90,41 @@ def read_pytorchjob(
     ignored = _pod_ignored(path, roles[0].template)
     container = roles[0].template["spec"]["containers"][0]
     cpath = f"{path}.containers[0]"
+    materials, unused = _materials(job, cluster, roles, path, cpath)
+    ignored = (*ignored, *unused)
     replica = _replica(cpath, container, cluster, tenant, nodesets)
     launcher, reason = launch.choose(
         _plain_argv(cpath, container), replica.gpus, job.spec.nproc_per_node, job.metadata.annotations
     )
     return _plan(
-        job, cluster, tenant, defaults, policy, roles, replica, launcher, reason, cpath, container, ignored, attempt
+        job,
+        cluster,
+        tenant,
+        defaults,
+        policy,
+        roles,
+        replica,
+        launcher,
+        reason,
+        cpath,
+        container,
+        ignored,
+        attempt,
+        materials,
     )
+
+
+def _materials(
+    job: PyTorchJob, cluster: SlurmCluster | None, roles: tuple[Role, ...], path: str, cpath: str
+) -> tuple[Materials, tuple[str, ...]]:
+    """Those of the first role; the others' are the same."""
+    labels = (roles[0].template.get("metadata") or {}).get("labels") or {}
+    annotations = (roles[0].template.get("metadata") or {}).get("annotations") or {}
+    mounts = cluster.spec.jobs.mounts if cluster else Mounts()
+    contained = cluster is not None and cluster.spec.jobs.container_runtime != "none"
+    place = material_reader.Place(job.metadata.namespace, mounts, contained, labels, annotations)
+    pod = roles[0].template["spec"]
+    return material_reader.read(path, pod, cpath, pod["containers"][0], place)
 
 
 def _plan(
@@ -108,11 +141,12 @@ def _plan(
     container: Raw,
     ignored: tuple[str, ...],
     attempt: int,
+    materials: Materials,
 ) -> JobPlan:
     per_node = max(1, replica.gpus) if launcher is Launcher.RANK else 1
     nodes = sum(role.replicas for role in roles)
     runtime = runtime_names(launcher)
-    environment = _environment(cpath, container, runtime)
+    known = _environment(cpath, container, runtime, materials)
     added = _added_environment(job, launcher, nodes)
     deadline = policy.get("activeDeadlineSeconds")
     return JobPlan(
@@ -132,8 +166,8 @@ def _plan(
         time_minutes=times.minutes_of(deadline) if deadline is not None else times.parse_minutes(defaults.time),
         launcher=launcher,
         launcher_reason=reason,
-        argv=_argv(container, dict((*environment, *added)), runtime),
-        environment=(*environment, *added),
+        argv=_argv(container, known | dict(added), runtime, materials),
+        environment=(*_given(known, runtime), *added),
         workdir=_workdir(cpath, container),
         mpi=defaults.mpi,
         restart_policy=_restart_policy(job, roles),
@@ -141,6 +175,7 @@ def _plan(
         port=_port(cpath, container),
         roles=roles,
         ignored=ignored,
+        materials=materials,
     )
 
 
@@ -351,23 +386,45 @@ def _plain_argv(path: str, container: Raw) -> list[str]:
     return words
 
 
-def _argv(container: Raw, known: Mapping[str, Word], runtime: Sequence[str]) -> tuple[Word, ...]:
+def _argv(container: Raw, known: Mapping[str, Word], runtime: Sequence[str], materials: Materials) -> tuple[Word, ...]:
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    return tuple(expansion.expand(word, known, runtime) for word in words)
+    return tuple(_expand(word, known, runtime, materials) for word in words)
 
 
-def _environment(path: str, container: Raw, runtime: Sequence[str]) -> tuple[tuple[str, Word], ...]:
+def _expand(text: str, known: Mapping[str, Word], runtime: Sequence[str], materials: Materials) -> Word:
+    """A name that nothing here knows may still be one of envFrom's."""
+    unknown = expansion.references(text) - known.keys() if materials.every else frozenset()
+    late = {name: (Ref(material_scripts.ALL + name),) for name in unknown if _IDENTIFIER.match(name)}
+    return expansion.expand(text, {**known, **late}, runtime)
+
+
+def _environment(path: str, container: Raw, runtime: Sequence[str], materials: Materials) -> dict[str, Word]:
+    """Each variable's value; of one that materials give, a reference to where the task will have it."""
     known: dict[str, Word] = {}
     for index, one in enumerate(container.get("env") or ()):
         where = f"{path}.env[{index}]"
         name = one["name"]
         _check_env_name(f"{where}.name", name)
-        if one.get("valueFrom"):
-            raise Untranslated(f"{where}.valueFrom", "not supported yet")
         if name == "CUDA_VISIBLE_DEVICES":
             raise Untranslated(f"{where}.name", "CUDA_VISIBLE_DEVICES is set by Slurm")
-        known[name] = expansion.expand(_text(f"{where}.value", one.get("value") or ""), known, runtime)
-    return tuple((name, value) for name, value in known.items() if name not in runtime and name != "PYTHONUNBUFFERED")
+        if not one.get("valueFrom"):
+            known[name] = _expand(_text(f"{where}.value", one.get("value") or ""), known, runtime, materials)
+        elif material_reader.variable(where, one):
+            known[name] = (Ref(material_scripts.CHOSEN + name),)
+        else:
+            raise Untranslated(f"{where}.valueFrom", "not supported yet")
+        if material_scripts.late(known[name]) and not _IDENTIFIER.match(name):
+            raise Untranslated(f"{where}.name", f"{name[:40]!r} can't hold what a ConfigMap or Secret gives")
+    return known
+
+
+def _given(known: Mapping[str, Word], runtime: Sequence[str]) -> tuple[tuple[str, Word], ...]:
+    """What the script sets; what materials give as it is, a task takes from them."""
+    return tuple(
+        (name, value)
+        for name, value in known.items()
+        if name not in runtime and name != "PYTHONUNBUFFERED" and value != (Ref(material_scripts.CHOSEN + name),)
+    )
 
 
 def _check_env_name(path: str, name: str) -> None:

@@ -142,7 +142,10 @@ MASTER = "spec.pytorchReplicaSpecs.Master.template.spec"
         (one(command=["a=b"]), f"{MASTER}.containers[0].command[0]"),
         (one(env=[{"name": "SLURM_JOB_ID", "value": "1"}]), f"{MASTER}.containers[0].env[0].name"),
         (one(env=[{"name": "A", "valueFrom": {}}, {"name": "", "value": "1"}]), f"{MASTER}.containers[0].env[1].name"),
-        (one(env=[{"name": "A", "valueFrom": {"secretKeyRef": {}}}]), f"{MASTER}.containers[0].env[0].valueFrom"),
+        (
+            one(env=[{"name": "A", "valueFrom": {"secretKeyRef": {}}}]),
+            f"{MASTER}.containers[0].env[0].valueFrom.secretKeyRef.key",
+        ),
         (one(workingDir="relative"), f"{MASTER}.containers[0].workingDir"),
         (one(command="python3 train.py"), f"{MASTER}.containers[0].command"),
         (one(args=[1]), f"{MASTER}.containers[0].args[0]"),
@@ -155,9 +158,9 @@ MASTER = "spec.pytorchReplicaSpecs.Master.template.spec"
         (template(containers=[]), f"{MASTER}.containers"),
         (template(containers="x"), f"{MASTER}.containers"),
         (one(workingDir="/x$(id)"), f"{MASTER}.containers[0].workingDir"),
-        (one(volumeMounts=[{"name": "x"}]), f"{MASTER}.containers[0].volumeMounts"),
+        (one(volumeMounts=[{"name": "x"}]), f"{MASTER}.containers[0].volumeMounts[0].name"),
         (one(args=["\0"]), f"{MASTER}.containers[0].args[0]"),
-        (template(volumes=[{"name": "x"}]), f"{MASTER}.volumes"),
+        (template(volumes="x"), f"{MASTER}.volumes"),
         (template(initContainers=[{"name": "x"}]), f"{MASTER}.initContainers"),
         (template(nodeSelector={"a": "b"}), f"{MASTER}.nodeSelector"),
         (

@@ -33,7 +33,14 @@ MASTER_ADDR=$(scontrol getaddrs "$first" | sed -n 's/^[^:]*: \\[\\{0,1\\}\\([^]]
 _WAIT: Final = """\
 srun=$!
 trap 'kill -TERM "$srun"' TERM
+# When a rank fails while others are still starting, srun's signal can miss those: they would stay until the time limit.
+(
+  until grep -q '^srun: Terminating StepId' "$messages"; do sleep 2; done
+  sleep 35 # KillWait, and some
+  kill -KILL "$srun"
+) 2>/dev/null &
 while wait "$srun"; code=$?; kill -0 "$srun" 2>/dev/null; do :; done
+kill "$!" 2>/dev/null
 cat "$messages" >&2
 # srun ends with the highest code, so with that of the ranks which it ends because one failed: the first one counts.
 first=$(sed -n 's/^srun: error: [^ ]*: tasks\\{0,1\\} [0-9,-]*: //p' "$messages" | head -n 1)

@@ -357,7 +357,7 @@ PRINT = "#!/bin/sh\numask; env | grep -v '^SLURM_JOB\\|^SLURM_TASK_PID' | sort\n
 def test_a_job_sees_the_variables_that_sbatch_sets(latest: Release) -> None:
     """What sbatch tells the job of its options, srun in the script reads."""
     words = "-N1 -n2 -c2 --ntasks-per-node=2 -t 5 --gpus-per-task=1 --acctg-freq=task=30 --open-mode=append"
-    words += " --profile=task --threads-per-core=1"
+    words += " --profile=task --threads-per-core=1 -w n1"
     path = f"/tmp/out-{next(COUNTER)}"
     said = latest.slurm.run("sh", "-c", f"sbatch --parsable -o {path} {words}", input=PRINT, user="alice")
     expected = output(latest, int(said.stdout), path)
@@ -366,6 +366,7 @@ def test_a_job_sees_the_variables_that_sbatch_sets(latest: Release) -> None:
         "gpus_per_task": 1,
         "accounting_gather_frequency": "task=30",
         "profile_types": "task",
+        "required_nodes": "n1",
     }
     told = ran(latest, PRINT, **fields, threads_per_core=1, log_files_open_mode="append")
     ours = {line for line in told if line.startswith("SLURM_") and not line.startswith("SLURM_SUBMIT")}

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of pyslurm's face on a real Slurm with accounting."""
+"""Fixtures of the tests of pyslurm's face on a real Slurm, with and without accounting."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.cluster.slurm import BareSlurm
 from tests.integration.conftest import need_root_file_system
+from tests.integration.pyslurm.reached import NEW, OLD, acting, begun
 from tests.integration.pyslurm.running import Scripts
 
 ACCOUNTED = [
@@ -47,3 +48,31 @@ def scripts(accounted: BareSlurm) -> Iterator[Scripts]:
     made = Scripts(accounted)
     yield made
     made.clear()
+
+
+@pytest.fixture(scope="module", params=[OLD, NEW])
+def both(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
+    """24.11 and 26.05 in turn."""
+    with begun(request.param) as running:
+        yield running
+
+
+@pytest.fixture
+def slurm(both: BareSlurm) -> Iterator[BareSlurm]:
+    """The same, connected."""
+    with acting(both):
+        yield both
+
+
+@pytest.fixture(scope="module")
+def new() -> Iterator[BareSlurm]:
+    """26.05 alone, for what 24.11's API can't tell or change."""
+    with begun(NEW) as running:
+        yield running
+
+
+@pytest.fixture
+def newest(new: BareSlurm) -> Iterator[BareSlurm]:
+    """The same, connected."""
+    with acting(new):
+        yield new

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import slurmrest.pyslurm as pyslurm
 from slurmrest.pyslurm import Node, Nodes, _session
 from tests.cluster.slurm import BareSlurm
-from tests.integration.pyslurm.reached import NEW, OLD, acting, begun, refused, shown, until
+from tests.integration.pyslurm.reached import acting, refused, shown, until
 from tests.integration.pyslurm.releases import VERSIONS
 
 pytestmark = pytest.mark.slurm
-
-
-@pytest.fixture(scope="module", params=[OLD, NEW])
-def both(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
-    """24.11 and 26.05 in turn."""
-    with begun(request.param) as running:
-        yield running
-
-
-@pytest.fixture
-def slurm(both: BareSlurm) -> Iterator[BareSlurm]:
-    """The same, connected."""
-    with acting(both):
-        yield both
 
 
 def test_a_node_reads_as_scontrol_shows_it(slurm: BareSlurm) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from slurmrest.pyslurm import Partition, Partitions, PyslurmError, RPCError
 from slurmrest.pyslurm.constants import UNLIMITED
 from tests.cluster.slurm import BareSlurm
-from tests.integration.pyslurm.reached import NEW, OLD, acting, begun, refused, shown
+from tests.integration.pyslurm.reached import OLD, acting, begun, refused, shown
 
 pytestmark = pytest.mark.slurm
 
@@ -31,34 +29,6 @@ SETTINGS = {
     "State": "DRAIN",
 }
 """As scontrol takes them."""
-
-
-@pytest.fixture(scope="module", params=[OLD, NEW])
-def both(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
-    """24.11 and 26.05 in turn."""
-    with begun(request.param) as running:
-        yield running
-
-
-@pytest.fixture
-def slurm(both: BareSlurm) -> Iterator[BareSlurm]:
-    """The same, connected."""
-    with acting(both):
-        yield both
-
-
-@pytest.fixture(scope="module")
-def new() -> Iterator[BareSlurm]:
-    """26.05, the first whose API changes partitions."""
-    with begun(NEW) as running:
-        yield running
-
-
-@pytest.fixture
-def newest(new: BareSlurm) -> Iterator[BareSlurm]:
-    """The same, connected."""
-    with acting(new):
-        yield new
 
 
 def test_a_partition_reads_as_scontrol_made_it(slurm: BareSlurm) -> None:

@@ -15,37 +15,9 @@ from slurmrest.pyslurm import (
 )
 from slurmrest.pyslurm.utils import date_to_timestamp, timestamp_to_date
 from tests.cluster.slurm import BareSlurm
-from tests.integration.pyslurm.reached import NEW, OLD, acting, begun, refused, shown
+from tests.integration.pyslurm.reached import OLD, acting, begun, refused, shown
 
 pytestmark = pytest.mark.slurm
-
-
-@pytest.fixture(scope="module", params=[OLD, NEW])
-def both(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
-    """24.11 and 26.05 in turn."""
-    with begun(request.param) as running:
-        yield running
-
-
-@pytest.fixture
-def slurm(both: BareSlurm) -> Iterator[BareSlurm]:
-    """The same, connected."""
-    with acting(both):
-        yield both
-
-
-@pytest.fixture(scope="module")
-def new() -> Iterator[BareSlurm]:
-    """26.05, for what 24.11's API can't change."""
-    with begun(NEW) as running:
-        yield running
-
-
-@pytest.fixture
-def newest(new: BareSlurm) -> Iterator[BareSlurm]:
-    """The same, connected."""
-    with acting(new):
-        yield new
 
 
 @pytest.fixture

@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from slurmrest.pyslurm import PyslurmError, RPCError, slurmctld
 from slurmrest.pyslurm.slurmctld import Config
 from tests.cluster.slurm import BareSlurm
-from tests.integration.pyslurm.reached import NEW, OLD, acting, begun, until
+from tests.integration.pyslurm.reached import OLD, acting, begun, until
 
 pytestmark = pytest.mark.slurm
-
-
-@pytest.fixture(scope="module", params=[OLD, NEW])
-def both(request: pytest.FixtureRequest) -> Iterator[BareSlurm]:
-    """24.11 and 26.05 in turn."""
-    with begun(request.param) as running:
-        yield running
-
-
-@pytest.fixture
-def slurm(both: BareSlurm) -> Iterator[BareSlurm]:
-    """The same, connected."""
-    with acting(both):
-        yield both
-
-
-@pytest.fixture(scope="module")
-def new() -> Iterator[BareSlurm]:
-    """26.05, the first whose API tells the configuration."""
-    with begun(NEW) as running:
-        yield running
-
-
-@pytest.fixture
-def newest(new: BareSlurm) -> Iterator[BareSlurm]:
-    """The same, connected."""
-    with acting(new):
-        yield new
 
 
 def printed(slurm: BareSlurm) -> dict[str, str]:

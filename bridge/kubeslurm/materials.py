@@ -263,23 +263,23 @@ def _tar(folders: list[str], files: Mapping[str, tuple[int, bytes]]) -> bytes:
 
 
 UNPACK: Final = """\
-set -eu
+set -eu -o pipefail
 umask 077
 cd -- "$1"
 [ ! -d "$2" ] || exit 0
 new=.new.$$
 trap 'rm -rf -- "$new"' EXIT
 mkdir -- "$new"
-tar -x -f - --no-same-owner -p -C "$new"
+head -c "$3" | tar -x -f - --no-same-owner -p -C "$new"
 mv -T -- "$new" "$2" 2> /dev/null || [ -d "$2" ]
 """
-"""Unpacks standard input as `$2` in the job's folder `$1`. All or nothing, and once: a second time does nothing."""
+"""Unpacks `$3` bytes of standard input as `$2` in the job's folder `$1`. All or nothing; a second time does nothing."""
 
 
-def unpack_command(uid: int, gid: int, job_id: int, restart: int) -> list[str]:
+def unpack_command(uid: int, gid: int, job_id: int, restart: int, size: int) -> list[str]:
     """Run as the job's user, so that no link in a folder of his leads root anywhere."""
-    user = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
-    return [*user, "/bin/bash", "-c", UNPACK, "unpack", f"{ROOT}/{job_id}", str(restart)]
+    become = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
+    return [*become, "/bin/bash", "-c", UNPACK, "unpack", f"{ROOT}/{job_id}", str(restart), str(size)]
 
 
 NONE: Final = Materials()

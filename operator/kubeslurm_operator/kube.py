@@ -201,6 +201,17 @@ class Kube:
                     code = WsApiClient.parse_error_data(data.decode())
         return code, b"".join(output).decode(errors="replace")
 
+    async def open_exec(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], *, stdin: bool, protocols: str
+    ) -> Any:
+        """The websocket of a program in a container, as a context manager; see `pod_exec`."""
+        query = [("container", container), ("stdout", "true"), ("stderr", "true")]
+        query += [("stdin", "true")] if stdin else []
+        query += [("command", word) for word in command]
+        url = f"{self._configuration.host}{POD.path(namespace, pod, 'exec')}?{urlencode(query)}"
+        headers = {**await self._headers(), "sec-websocket-protocol": protocols}
+        return await self._streams.request("GET", url, headers=headers, _preload_content=False)
+
     async def _headers(self) -> dict[str, str]:
         token = await self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
         return {"authorization": token} if token else {}

@@ -271,12 +271,14 @@ def test_a_job_without_materials_has_a_script_without_them() -> None:
 def test_the_unpacking_is_done_once_and_by_the_jobs_user(tmp_path: Path) -> None:
     """A second delivery, such as by a new operator, changes nothing."""
     made = plan({"env": [{"name": "PASSWORD", "valueFrom": SECRET_REF}]}).materials
-    command = materials.unpack_command(1000, 1001, 7, 2)
+    command = materials.unpack_command(1000, 1001, 7, 2, 10240)
     assert command[:4] == ["setpriv", "--reuid=1000", "--regid=1001", "--clear-groups"]
-    assert command[-2:] == ["/run/kubeslurm/7", "2"]
+    assert command[-3:] == ["/run/kubeslurm/7", "2", "10240"]
     for value in (b"first", b"second"):
         tar = materials.bundle(made, {DATABASE: {"password": value}}).tar
-        subprocess.run(["bash", "-c", materials.UNPACK, "unpack", tmp_path, "2"], input=tar, check=True, timeout=10)
+        subprocess.run(
+            ["bash", "-c", materials.UNPACK, "unpack", tmp_path, "2", str(len(tar))], input=tar, check=True, timeout=10
+        )
     assert (tmp_path / "2" / "env").read_bytes() == b"PASSWORD=first\0"
     assert (tmp_path / "2" / "env").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["2"]

@@ -37,6 +37,7 @@ class JobSnapshot:
     """One PyTorchJob at one moment. `plan` or `refusal` is given; `pods` are its mirror pods by name.
 
     `hosts`: the Slurm nodes that it has, in the order of its tasks. `lost`: nodes that it had and that went down lately.
+    `missing`: the ConfigMaps and Secrets that it waits for. `bare`: those of its hosts that it has no materials on yet.
     """
 
     raw: Mapping[str, Any]
@@ -47,6 +48,8 @@ class JobSnapshot:
     lost: Sequence[str]
     pods: Mapping[str, Mapping[str, Any]]
     now: datetime
+    missing: Sequence[str] = ()
+    bare: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,15 @@ class RemoveFinalizer:
 @dataclass(frozen=True, slots=True)
 class Submit:
     """Submit the plan, once per key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bring:
+    """Bring what it gets of ConfigMaps and Secrets to these of its nodes, for this start of it."""
+
+    job_id: int
+    restart: int
+    hosts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ JobAction = (
     AddFinalizer
     | RemoveFinalizer
     | Submit
+    | Bring
     | Cancel
     | PatchStatus
     | Annotate
@@ -168,6 +181,9 @@ BACKOFF: Final = (10.0, 300.0)
 
 TENANT_GRACE: Final = 5.0
 """Seconds that a new object may wait for its tenant: both may be applied in one go, and be seen in any order."""
+
+MISSING_SECONDS: Final = 5.0
+"""Between two looks for a ConfigMap or Secret that a job waits for."""
 
 _TENANT_PATH: Final = "metadata.namespace"
 _FORGOTTEN: Final[Mapping[str, None]] = {
@@ -289,12 +305,21 @@ def _drive(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
     slurm = snapshot.slurm
     if slurm is Slurm.NOT_SUBMITTED:
         _count(gang, draft, None)
-        draft.actions.append(Submit())
+        _submit(snapshot, draft)
     elif slurm is Slurm.ABSENT:
         _absent(snapshot, gang, draft)
     elif isinstance(slurm, Job):
         _follow(snapshot, gang, slurm, draft)
         _mirror(snapshot, draft)
+
+
+def _submit(snapshot: JobSnapshot, draft: _Draft) -> None:
+    """Unless it would wait on its nodes for what is not there: then it waits here."""
+    if not snapshot.missing:
+        draft.actions.append(Submit())
+        return
+    draft.actions.append(Event("Warning", "MaterialsMissing", f"waits for {', '.join(snapshot.missing)}"))
+    draft.retry_after = MISSING_SECONDS
 
 
 def _absent(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
@@ -320,6 +345,8 @@ def _follow(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None
     elif states.base is JobBase.RUNNING and not states.flags & {JobFlag.CONFIGURING, JobFlag.COMPLETING, *_REQUEUED}:
         draft.condition(training.RUNNING, "PyTorchJobRunning", f"PyTorchJob {gang.name} is running.", snapshot.now)
         _count(gang, draft, "active")
+        if snapshot.bare:
+            draft.actions.append(Bring(job.job_id, job.restart_count, tuple(snapshot.bare)))
     elif _starts_again(job, draft):
         _restarting(snapshot, gang, job, draft)
 

@@ -13,7 +13,7 @@ import json
 from copy import deepcopy
 from typing import Any, Final
 
-from kubeslurm import names, users
+from kubeslurm import materials, names, users
 from kubeslurm.api.nodeset import CONTAINER, NodeSet
 from kubeslurm.api.slurmcluster import NOBODY, SLURM_UID, SlurmCluster
 from kubeslurm.layout import node_shape
@@ -42,7 +42,7 @@ _LOCKED_DOWN: Final[Raw] = {
 _PREPARE_CONTROLLER: Final = """
 set -eu
 install -m 0600 /keys/slurm.key /keys/jwt_hs256.key /etc/slurm/
-for file in slurm.conf gres.conf cgroup.conf prolog.sh; do ln -sfn "/config/$file" "/etc/slurm/$file"; done
+for file in slurm.conf gres.conf cgroup.conf prolog.sh epilog.sh; do ln -sfn "/config/$file" "/etc/slurm/$file"; done
 : > /etc/slurm/plugstack.conf
 mkdir -p -m 0755 /run/slurmctld /run/slurm
 """
@@ -338,6 +338,7 @@ def _slurmd_container(cluster: SlurmCluster, name: str, container: Raw) -> Raw:
     mounts = [
         {"name": "kubeslurm-keys", "mountPath": "/keys", "readOnly": True},
         {"name": "kubeslurm-users", "mountPath": USERS_DIR, "readOnly": True},
+        {"name": "kubeslurm-materials", "mountPath": materials.ROOT},
     ]
     return {
         "imagePullPolicy": "IfNotPresent",
@@ -362,4 +363,5 @@ def _slurmd_volumes(cluster: SlurmCluster) -> list[Raw]:
     return [
         {"name": "kubeslurm-keys", "secret": key},
         {"name": "kubeslurm-users", "configMap": {"name": users_name(name)}},
+        {"name": "kubeslurm-materials", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
     ]

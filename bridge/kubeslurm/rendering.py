@@ -1,4 +1,4 @@
-"""Renders a layout into the files that Slurm reads: slurm.conf, gres.conf, cgroup.conf and the Prolog.
+"""Renders a layout into the files that Slurm reads: slurm.conf, gres.conf, cgroup.conf, the Prolog and the Epilog.
 
 Pure; called by the operator's pool loop and by `kubeslurm render`. What always holds: the same layout gives the same
 bytes, and every value that a user gave passes `slurmconf`'s check again on its way into a line.
@@ -60,7 +60,7 @@ def render(layout: PoolLayout) -> RenderedConfig:
     return RenderedConfig(files, hashlib.sha256(text.encode()).hexdigest())
 
 
-_FILES: Final = ("slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh")
+_FILES: Final = ("slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh", "epilog.sh")
 
 
 def controller_service(cluster: str) -> str:

@@ -19,6 +19,7 @@ from kubeslurm.scripts import write_script
 from kubeslurm_operator import kube as api
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.kube import POD, PYTORCH_JOB, Kube, KubeError, Raw
+from kubeslurm_operator.materials import Bringer
 from kubeslurm_operator.store import Key, Store
 from slurmrest import InvalidRequest, Job, PermissionDenied, SlurmError
 
@@ -33,10 +34,11 @@ AT_ONCE = 6
 class JobActions:
     """The hands of the job loop."""
 
-    def __init__(self, kube: Kube, store: Store, events: Events) -> None:
+    def __init__(self, kube: Kube, store: Store, events: Events, materials: Bringer) -> None:
         self._kube = kube
         self._store = store
         self._events = events
+        self._materials = materials
 
     async def carry_out(
         self, action: jobs.JobAction, raw: Raw, plan: JobPlan | None, slurm: Job | jobs.Slurm, runtime: Runtime | None
@@ -50,6 +52,8 @@ class JobActions:
                 await self._finalizer(raw, present=False)
             case jobs.Submit() if plan and runtime:
                 return await self._submit(raw, plan, runtime)
+            case jobs.Bring(job_id, restart, hosts) if plan and runtime:
+                await self._materials.bring(raw, plan, job_id, restart, hosts, runtime.key.namespace)
             case jobs.Cancel(job_id) if runtime and runtime.slurm:
                 await runtime.slurm.cancel(job_id)
                 runtime.poke()

@@ -26,6 +26,7 @@ from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.job_actions import JobActions
 from kubeslurm_operator.kube import DEPLOYMENT, NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
+from kubeslurm_operator.materials import Bringer
 from kubeslurm_operator.slurm import Snapshot
 from kubeslurm_operator.store import Key, Store
 from slurmrest import Job, JobStates, NotFound, SlurmError
@@ -68,7 +69,8 @@ class JobLoop:
         self._store = store
         self._events = events
         self._runtimes = runtimes
-        self._actions = JobActions(kube, store, events)
+        self._materials = Bringer(kube, events)
+        self._actions = JobActions(kube, store, events, self._materials)
         self._dirty: set[Key] = set()
         self._busy: set[Key] = set()
         self._tracks: dict[Key, Track] = {}
@@ -158,7 +160,9 @@ class JobLoop:
     async def _reconcile(self, key: Key) -> float | None:
         raw = self._store.get(PYTORCH_JOB, key)
         if raw is None:
-            self._tracks.pop(key, None)
+            track = self._tracks.pop(key, None)
+            if track is not None:
+                self._materials.forget(track.job_id)
             return None
         runtime = self._runtime_of(raw)
         rival = await self._rival_for(raw)
@@ -168,15 +172,18 @@ class JobLoop:
             return RETRY_SECONDS  # a SlurmCluster that can't be read may be the one with the job's tenant
         plan, refusal = self._plan(raw, runtime)
         slurm = await self._slurm(key, raw, runtime, plan)
+        hosts = expand(slurm.nodes) if isinstance(slurm, Job) else ()
         snapshot = jobs.JobSnapshot(
             raw=raw,
             plan=plan,
             refusal=refusal,
             slurm=slurm,
-            hosts=expand(slurm.nodes) if isinstance(slurm, Job) else (),
+            hosts=hosts,
             lost=self._lost(key, runtime),
             pods=self._pods(key),
             now=datetime.now(UTC),
+            missing=await self._materials.missing(raw, plan) if slurm is jobs.Slurm.NOT_SUBMITTED else (),
+            bare=self._materials.bare(plan, slurm, hosts) if isinstance(slurm, Job) else (),
         )
         decision = jobs.decide_job(snapshot)
         for action in decision.actions:

@@ -20,7 +20,7 @@ MAX_NAME = 50
 MAX_CPUS = 65535
 MAX_MEMORY_MIB = 1 << 40
 OWN_ENV = frozenset({"SLURM_NODE_NAME", "SLURMCTLD_HOST", "SLURMCTLD_PORT"})
-OWN_MOUNTS = frozenset({"/keys", "/etc/slurm", "/var/lib/extrausers"})
+OWN_MOUNTS = frozenset({"/keys", "/etc/slurm", "/run/kubeslurm", "/var/lib/extrausers"})
 OWN_PREFIX = "kubeslurm-"
 """Begins the names of the volumes that the operator adds."""
 

@@ -37,7 +37,7 @@ def test_render_twice_gives_the_same_bytes(tmp_path: Path) -> None:
         assert kubeslurm("render", "-f", POOL, "--output-dir", str(tmp_path / name)).returncode == 0
     one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("a", "b"))
     assert one == two
-    assert {"slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh"} == set(one)
+    assert {"slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh", "epilog.sh"} == set(one)
 
 
 def test_translate_shows_the_script() -> None:

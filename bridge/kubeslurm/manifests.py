@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from kubeslurm import materials, names, users
 from kubeslurm.api.nodeset import CONTAINER, NodeSet
-from kubeslurm.api.slurmcluster import NOBODY, SLURM_UID, SlurmCluster
+from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.api.tenants import NOBODY, SLURM_UID
 from kubeslurm.layout import node_shape
 from kubeslurm.rendering import CONTROLLER_PORT, RenderedConfig, controller_pod, controller_service
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kubeslurm.api.slurmcluster import User
+from kubeslurm.api.tenants import User
 from kubeslurm.expansion import Word
 from kubeslurm.materials import NONE, Materials
+from kubeslurm.requests import NONE as NO_REQUEST
+from kubeslurm.requests import Request
 
 
 class Launcher(StrEnum):
@@ -76,6 +78,7 @@ class JobPlan:
     roles: tuple[Role, ...]
     ignored: tuple[str, ...]
     materials: Materials = NONE
+    request: Request = NO_REQUEST
 
     @property
     def key(self) -> str:

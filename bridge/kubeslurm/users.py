@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from kubeslurm.api.slurmcluster import Tenant
+from kubeslurm.api.tenants import Tenant
 
 
 def files(tenants: Iterable[Tenant]) -> Mapping[str, str]:

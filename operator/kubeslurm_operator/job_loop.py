@@ -25,7 +25,18 @@ from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.job_actions import JobActions
-from kubeslurm_operator.kube import DEPLOYMENT, NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
+from kubeslurm_operator.kube import (
+    DEPLOYMENT,
+    NAMESPACE,
+    NODE_SET,
+    POD,
+    PYTORCH_JOB,
+    SLURM_CLUSTER,
+    Kind,
+    Kube,
+    KubeError,
+    Raw,
+)
 from kubeslurm_operator.materials import Bringer
 from kubeslurm_operator.slurm import Snapshot
 from kubeslurm_operator.store import Key, Store
@@ -94,6 +105,10 @@ class JobLoop:
         elif kind is POD and names.LABEL_VIRTUAL in (raw["metadata"].get("labels") or {}):
             for owner in raw["metadata"].get("ownerReferences") or ():
                 self.mark(Key(raw["metadata"]["namespace"], owner["name"]))
+        elif kind is NAMESPACE:
+            for job in self._store.all(PYTORCH_JOB):
+                if job["metadata"]["namespace"] == raw["metadata"]["name"] and jobs.job_id_of(job) is None:
+                    self.mark(Key.of(job))
         elif kind in (SLURM_CLUSTER, NODE_SET):
             for job in self._store.all(PYTORCH_JOB):
                 if jobs.job_id_of(job) is None:
@@ -200,9 +215,15 @@ class JobLoop:
             return self._runtimes.get(Key(*noted.split("/", 1)))
         for key in sorted(self._runtimes):
             cluster = self._cluster(key)
-            if cluster and tenants.find(cluster, raw["metadata"]["namespace"]):
+            namespace = raw["metadata"]["namespace"]
+            if cluster and tenants.claims(cluster, namespace, self._labels(namespace)):
                 return self._runtimes[key]
         return None
+
+    def _labels(self, namespace: str) -> Mapping[str, str] | None:
+        """The namespace's; None while it has not been seen, so that no selector matches it."""
+        raw = self._store.get(NAMESPACE, Key("", namespace))
+        return None if raw is None else raw["metadata"].get("labels") or {}
 
     def _cluster(self, key: Key) -> SlurmCluster | None:
         """As it is, or as it was last when it could be read: an admin's slip in one field fails nobody's job."""
@@ -226,7 +247,9 @@ class JobLoop:
             cluster = self._cluster(runtime.key)
             if cluster is None:
                 return None, InvalidObject("metadata.namespace", f"SlurmCluster {runtime.key} is not valid")
-            return read_pytorchjob(job, cluster, self._nodesets(runtime.key), attempt=jobs.attempt_of(raw)), None
+            labels = self._labels(raw["metadata"]["namespace"])
+            nodesets = self._nodesets(runtime.key)
+            return read_pytorchjob(job, cluster, nodesets, attempt=jobs.attempt_of(raw), labels=labels), None
         except InvalidObject as error:
             return None, error
 

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 
 from kubeslurm import names, quantities
 from kubeslurm.api.base import Condition, Loose, Model, Resource, first_complaint
-from kubeslurm.api.slurmcluster import DNS_LABEL, Quantity, SlurmName, Totals, check_object_name
+from kubeslurm.api.fields import DNS_LABEL, Quantity, SlurmName
+from kubeslurm.api.slurmcluster import Totals, check_object_name
 from kubeslurm.errors import InvalidObject
 
 CONTAINER = "slurmd"

@@ -8,23 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from kubeslurm import names, quantities, slurmconf, times
+from kubeslurm import names, slurmconf
+from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.base import Condition, Loose, Metadata, Model, Resource
+from kubeslurm.api.fields import DNS_LABEL, IMAGE, AccountName, PartitionName, Quantity, SlurmName, SlurmTime, is_label
+from kubeslurm.api.tenants import Tenant
 from kubeslurm.errors import InvalidObject
 
-# the pattern is for the schema alone: the validator's message is clearer than one about a pattern
-_NAME_SCHEMA = Field(max_length=63, json_schema_extra={"pattern": slurmconf.NAME})
-PartitionName = Annotated[str, AfterValidator(slurmconf.check_partition), _NAME_SCHEMA]
-SlurmName = Annotated[str, AfterValidator(slurmconf.check_name), _NAME_SCHEMA]
-
-IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}$"
-USER = r"^[a-z_][a-z0-9_-]{0,30}$"
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
-RESERVED_USERS = frozenset({"root", "slurm", "nobody", "daemon", "munge"})
-SLURM_UID = 64030
-"""uid and gid of user slurm in Debian's packages: who has it rules the cluster."""
-
-NOBODY = 65534
 MAX_NAME = 40
 """A StatefulSet's pods carry its name with a hash behind it as a label, of at most 63 characters."""
 
@@ -35,20 +25,6 @@ def check_object_name(metadata: Metadata, longest: int) -> None:
         raise InvalidObject("metadata.name", f"{metadata.name[:64]!r}: only a-z, 0-9 and '-', at most {longest}")
     if len(metadata.name) > longest:
         raise InvalidObject("metadata.name", f"at most {longest} characters, so that the names of its pods fit")
-
-
-def _time(text: str) -> str:
-    times.parse_minutes(text)
-    return text
-
-
-def _quantity(value: str) -> str:
-    quantities.parse_quantity(value)
-    return value
-
-
-SlurmTime = Annotated[str, AfterValidator(_time), Field(max_length=32)]
-Quantity = Annotated[str, AfterValidator(_quantity), Field(max_length=quantities.MAX_LENGTH)]
 
 
 class Managed(Model):
@@ -87,7 +63,7 @@ class Partition(Model):
     @classmethod
     def _labels(cls, value: list[str]) -> list[str]:
         for name in value:
-            if not re.fullmatch(DNS_LABEL, name):
+            if not is_label(name):
                 raise ValueError(f"{name[:64]!r} is no NodeSet name")
         return value
 
@@ -137,6 +113,15 @@ class Mounts(Model):
     )
 
 
+def _object_name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", text):
+        raise ValueError(f"{text[:64]!r} is no name of a Kubernetes object")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_object_name), Field(max_length=253)]
+
+
 class Jobs(Model):
     """How Kubernetes jobs run in Slurm."""
 
@@ -145,46 +130,12 @@ class Jobs(Model):
     )
     mounts: Mounts = Field(default=Mounts(), description="What jobs may mount.")
     defaults: JobDefaults = Field(default=JobDefaults(), description="What a job gets that does not say.")
-
-
-class User(Model):
-    """A Slurm user. It needs to exist in no image: the operator brings it to every pod."""
-
-    name: str = Field(description="Login name.", pattern=USER)
-    uid: int = Field(description="User id.", ge=1, le=4294967293)
-    gid: int = Field(description="Group id.", ge=1, le=4294967293)
-
-    @field_validator("name")
-    @classmethod
-    def _not_reserved(cls, value: str) -> str:
-        if value in RESERVED_USERS:
-            raise ValueError(f"{value!r} is reserved")
-        return value
-
-    @field_validator("uid", "gid")
-    @classmethod
-    def _not_ours(cls, value: int) -> int:
-        if value in (SLURM_UID, NOBODY):
-            raise ValueError(f"{value} is reserved: Slurm's own daemons run as it")
-        return value
-
-
-class Tenant(Model):
-    """Who submits from which namespaces."""
-
-    namespaces: list[str] = Field(description="Namespaces whose jobs run as this user.", min_length=1, max_length=256)
-    user: User = Field(description="The Slurm user that they run as.")
-    partitions: list[SlurmName] = Field(
-        description="Partitions that they may use; the first is the default.", min_length=1, max_length=64
+    priority_classes: dict[Name, AccountName] = Field(
+        default_factory=dict, description="The QOS that a PriorityClass stands for.", max_length=256
     )
-
-    @field_validator("namespaces")
-    @classmethod
-    def _labels(cls, value: list[str]) -> list[str]:
-        for name in value:
-            if not re.fullmatch(DNS_LABEL, name):
-                raise ValueError(f"{name[:64]!r} is no namespace")
-        return value
+    queues: dict[Name, SlurmName] = Field(
+        default_factory=dict, description="The partition that a queue stands for.", max_length=256
+    )
 
 
 class ClusterSpec(Model):
@@ -198,6 +149,7 @@ class ClusterSpec(Model):
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     tenants: list[Tenant] = Field(default_factory=list, description="Who may submit, and as whom.", max_length=256)
+    accounting: Accounting | None = Field(default=None, description="slurmdbd; without it nothing is accounted.")
     jobs: Jobs = Field(default=Jobs(), description="How Kubernetes jobs run in Slurm.")
 
     @field_validator("config")
@@ -221,7 +173,23 @@ class ClusterSpec(Model):
         if len(defaults) > 1:
             raise InvalidObject(f"partitions[{defaults[1]}].default", "only one partition can be the default")
         self._check_tenants()
+        self._check_queues()
+        self._check_accounting()
         return self
+
+    def _check_queues(self) -> None:
+        known = {partition.name for partition in self.partitions}
+        for queue, partition in self.jobs.queues.items():
+            if partition not in known:
+                raise InvalidObject(f"jobs.queues[{queue}]", f"there is no partition {partition!r}")
+
+    def _check_accounting(self) -> None:
+        if self.accounting is None:
+            return
+        _refuse_repeats("accounting.qos", [one.name for one in self.accounting.qos], "name")
+        for index, tenant in enumerate(self.tenants):
+            if self.accounting.manage and not tenant.accounts:
+                raise InvalidObject(f"tenants[{index}].accounts", "missing, but accounting.manage is to make them")
 
     def _check_tenants(self) -> None:
         known = {partition.name for partition in self.partitions}
@@ -283,7 +251,7 @@ class JobTotals(Loose):
 class ClusterStatus(Loose):
     """What it is now."""
 
-    conditions: list[Condition] = Field(default_factory=list, description="Ready, SlurmReachable, ConfigApplied.")
+    conditions: list[Condition] = Field(default_factory=list, description="Ready, SlurmReachable, ConfigApplied ...")
     observed_generation: int = Field(default=0, description="The metadata.generation that this speaks of.")
     slurm_version: str = Field(default="", description="Slurm's version.")
     api_version: str = Field(default="", description="The REST API version in use.")

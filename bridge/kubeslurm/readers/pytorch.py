@@ -11,15 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubeslurm import expansion, launch, material_scripts, names, quantities, tenants, times
+from kubeslurm import expansion, launch, material_scripts, names, quantities, requests, tenants, times
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob, ReplicaSpec
-from kubeslurm.api.slurmcluster import JobDefaults, Mounts, SlurmCluster, Tenant
+from kubeslurm.api.slurmcluster import JobDefaults, Mounts, SlurmCluster
+from kubeslurm.api.tenants import Tenant
 from kubeslurm.errors import InvalidObject, Untranslated
 from kubeslurm.expansion import Ref, Word
 from kubeslurm.materials import Materials
 from kubeslurm.plans import JobPlan, Launcher, RestartPolicy, Role
 from kubeslurm.readers import materials as material_reader
+from kubeslurm.requests import Request
 
 Raw = Mapping[str, Any]
 
@@ -27,7 +29,7 @@ ROLES: Final = ("Master", "Worker")
 PORT_NAME: Final = "pytorchjob-port"
 CONTAINER: Final = "pytorch"
 
-_POD_READ = frozenset({"containers", "volumes"})
+_POD_READ = frozenset({"containers", "volumes", "priorityClassName"})
 _POD_IGNORED = frozenset(
     [
         "tolerations",
@@ -58,7 +60,9 @@ _CONTAINER_IGNORED = frozenset(
         "terminationMessagePolicy",
     ]
 )
-_POLICY_READ = frozenset({"activeDeadlineSeconds", "backoffLimit", "managedBy", "cleanPodPolicy", "suspend"})
+_POLICY_READ = frozenset(
+    {"activeDeadlineSeconds", "backoffLimit", "managedBy", "cleanPodPolicy", "suspend", "schedulingPolicy"}
+)
 _RESOURCES = frozenset({"cpu", "memory"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}\Z")
 _ENV_TAKEN = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SCANCEL|SPANK|PMI|PMIX|PYXIS|ENROOT|APPTAINER|SINGULARITY)_")
@@ -77,14 +81,22 @@ class Replica:
 
 
 def read_pytorchjob(
-    job: PyTorchJob, cluster: SlurmCluster | None = None, nodesets: Sequence[NodeSet] = (), *, attempt: int = 1
+    job: PyTorchJob,
+    cluster: SlurmCluster | None = None,
+    nodesets: Sequence[NodeSet] = (),
+    *,
+    attempt: int = 1,
+    labels: Mapping[str, str] | None = None,
 ) -> JobPlan:
-    """The plan. Without a cluster there is no user, no partition and no default; `cluster` names the tenant's."""
+    """The plan. Without a cluster there is no user, no partition and no default; `cluster` names the tenant's.
+
+    `labels` are those of the job's namespace, by which a tenant may claim it; None where they are not known.
+    """
     _check_name(job)
-    tenant = tenants.tenant_for(cluster, job.metadata.namespace) if cluster else None
-    defaults = cluster.spec.jobs.defaults if cluster else JobDefaults()
+    tenant = tenants.tenant_for(cluster, job.metadata.namespace, labels) if cluster else None
+    defaults = requests.defaults(cluster, tenant)
     policy = _policy(job)
-    _check_annotations(job)
+    requests.check_known(job.metadata.annotations)
     roles = _roles(job)
     path = f"spec.pytorchReplicaSpecs.{roles[0].name}.template.spec"
     ignored = _pod_ignored(path, roles[0].template)
@@ -92,7 +104,12 @@ def read_pytorchjob(
     cpath = f"{path}.containers[0]"
     materials, unused = _materials(job, cluster, roles, path, cpath)
     ignored = (*ignored, *unused)
-    replica = _replica(cpath, container, cluster, tenant, nodesets)
+    chosen = (f"{path}.priorityClassName", roles[0].template["spec"].get("priorityClassName") or "")
+    request = requests.read(
+        job.metadata.annotations, policy.get("schedulingPolicy"), chosen if chosen[1] else None, cluster, tenant
+    )
+    ignored = (*ignored, *request.ignored)
+    replica = _replica(cpath, container, cluster, request.partition, nodesets)
     launcher, reason = launch.choose(
         _plain_argv(cpath, container), replica.gpus, job.spec.nproc_per_node, job.metadata.annotations
     )
@@ -111,6 +128,7 @@ def read_pytorchjob(
         ignored,
         attempt,
         materials,
+        request,
     )
 
 
@@ -142,28 +160,27 @@ def _plan(
     ignored: tuple[str, ...],
     attempt: int,
     materials: Materials,
+    request: Request,
 ) -> JobPlan:
     per_node = max(1, replica.gpus) if launcher is Launcher.RANK else 1
-    nodes = sum(role.replicas for role in roles)
+    nodes = _nodes(roles, request)
     runtime = runtime_names(launcher)
     known = _environment(cpath, container, runtime, materials)
     added = _added_environment(job, launcher, nodes)
-    deadline = policy.get("activeDeadlineSeconds")
     return JobPlan(
         name=job.metadata.name,
         namespace=job.metadata.namespace,
         uid=job.metadata.uid,
         attempt=attempt,
         user=tenant.user if tenant else None,
-        partition=tenant.partitions[0] if tenant else None,
+        partition=request.partition,
         nodes=nodes,
         tasks_per_node=per_node,
         processes_per_task=_processes(job) if launcher is Launcher.POD else 1,
         cpus_per_task=_cpus_per_task(cpath, replica, defaults, per_node),
-        memory_mib=replica.memory_mib
-        or (quantities.to_mib(defaults.memory_per_node) if defaults.memory_per_node else None),
+        memory_mib=_memory(replica, defaults),
         gpus_per_node=replica.gpus,
-        time_minutes=times.minutes_of(deadline) if deadline is not None else times.parse_minutes(defaults.time),
+        time_minutes=_limit(policy, request, defaults),
         launcher=launcher,
         launcher_reason=reason,
         argv=_argv(container, known | dict(added), runtime, materials),
@@ -176,7 +193,26 @@ def _plan(
         roles=roles,
         ignored=ignored,
         materials=materials,
+        request=request,
     )
+
+
+def _nodes(roles: tuple[Role, ...], request: Request) -> int:
+    nodes = sum(role.replicas for role in roles)
+    if request.nodes not in (None, nodes):
+        raise Untranslated(requests.path(names.ANNOTATION_NODES), f"{nodes} replicas take {nodes} nodes so far")
+    return nodes
+
+
+def _memory(replica: Replica, defaults: JobDefaults) -> int | None:
+    if replica.memory_mib or not defaults.memory_per_node:
+        return replica.memory_mib
+    return quantities.to_mib(defaults.memory_per_node)
+
+
+def _limit(policy: Raw, request: Request, defaults: JobDefaults) -> int | None:
+    deadline = policy.get("activeDeadlineSeconds")
+    return request.limit(None if deadline is None else times.minutes_of(deadline), times.parse_minutes(defaults.time))
 
 
 def runtime_names(launcher: Launcher) -> tuple[str, ...]:
@@ -206,19 +242,6 @@ def _check_name(job: PyTorchJob) -> None:
         raise InvalidObject("metadata.name", f"{job.metadata.name[:80]!r} is no DNS subdomain name")
 
 
-def _check_annotations(job: PyTorchJob) -> None:
-    known = {
-        names.ANNOTATION_LAUNCHER,
-        names.ANNOTATION_LAUNCHER_REASON,
-        names.ANNOTATION_JOB_ID,
-        names.ANNOTATION_ATTEMPT,
-        names.ANNOTATION_CLUSTER,
-    }
-    for name in sorted(job.metadata.annotations):
-        if name.startswith(f"{names.GROUP}/") and name not in known:
-            raise Untranslated(f"metadata.annotations[{name}]", "not supported yet")
-
-
 def _policy(job: PyTorchJob) -> Raw:
     policy = {key: value for key, value in (job.spec.run_policy or {}).items() if value is not None}
     for field in sorted(policy.keys() - _POLICY_READ):
@@ -231,6 +254,8 @@ def _policy(job: PyTorchJob) -> Raw:
         value = policy.get(field, least)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 2**31:
             raise InvalidObject(f"spec.runPolicy.{field}", f"a whole number of at least {least} is wanted")
+    if not isinstance(policy.get("schedulingPolicy", {}), dict):
+        raise InvalidObject("spec.runPolicy.schedulingPolicy", "an object is wanted")
     if job.spec.elastic_policy is not None:
         raise Untranslated("spec.elasticPolicy", "not supported yet")
     nproc = job.spec.nproc_per_node
@@ -303,7 +328,7 @@ def _sort_fields(path: str, given: Raw, read: frozenset[str], harmless: frozense
 
 
 def _replica(
-    path: str, container: Raw, cluster: SlurmCluster | None, tenant: Tenant | None, nodesets: Sequence[NodeSet]
+    path: str, container: Raw, cluster: SlurmCluster | None, partition: str | None, nodesets: Sequence[NodeSet]
 ) -> Replica:
     resources = container.get("resources") or {}
     _sort_fields(f"{path}.resources", resources, frozenset({"limits", "requests"}), frozenset())
@@ -315,8 +340,8 @@ def _replica(
         raise InvalidObject(f"{path}.resources.requests[{gpu}]", f"differs from the limit of {gpus}")
     cpu = requests.get("cpu", limits.get("cpu"))
     memory = limits.get("memory", requests.get("memory"))
-    if cluster and tenant and gpus:
-        _check_fits(f"{name}[{gpu}]", gpus, cluster, tenant, nodesets)
+    if cluster and partition and gpus:
+        _check_fits(f"{name}[{gpu}]", gpus, cluster, partition, nodesets)
     return Replica(
         gpus=gpus or 0,
         cpus=_quantity(f"{path}.resources.requests.cpu", quantities.to_cpus, cpu),
@@ -347,11 +372,13 @@ def _quantity(path: str, read: Any, value: Any) -> int | None:
         raise InvalidObject(path, str(error)) from None
 
 
-def _check_fits(path: str, gpus: int, cluster: SlurmCluster, tenant: Tenant, nodesets: Sequence[NodeSet]) -> None:
-    partition = next(one for one in cluster.spec.partitions if one.name == tenant.partitions[0])
-    sizes = [one.spec.gpu_count() for one in nodesets if one.metadata.name in partition.node_sets]
+def _check_fits(path: str, gpus: int, cluster: SlurmCluster, partition: str, nodesets: Sequence[NodeSet]) -> None:
+    """Of several partitions the largest node counts: Slurm picks the one where the job fits."""
+    chosen = [one for one in cluster.spec.partitions if one.name in partition.split(",")]
+    members = {name for one in chosen for name in one.node_sets}
+    sizes = [one.spec.gpu_count() for one in nodesets if one.metadata.name in members]
     if sizes and gpus > max(sizes):
-        raise InvalidObject(path, f"{gpus} GPUs, but a node of partition {partition.name} has {max(sizes)}")
+        raise InvalidObject(path, f"{gpus} GPUs, but a node of partition {partition} has {max(sizes)}")
 
 
 def _cpus_per_task(path: str, replica: Replica, defaults: JobDefaults, tasks_per_node: int) -> int | None:

@@ -296,6 +296,12 @@ class BareSlurm:
         command = there if user == "root" else _as_user(user, there)
         return run([*self._enter(), *command], timeout=timeout, check=check, input=input)
 
+    def on_node(self, node: str, *argv: str, stdin: bytes = b"", timeout: float = 30) -> bytes:
+        """Run a program as root beside a node's slurmd, where it has files of its own; what it wrote."""
+        spaces = ["--mount", "--net", "--pid", "--uts", "--ipc", "--root", "--wd"]
+        there = ["nsenter", f"--target={_child(self._daemons[node].pid)}", *spaces, "env", "-i", _PATH]
+        return subprocess.run([*there, *argv], input=stdin, capture_output=True, check=True, timeout=timeout).stdout
+
     def _enter(self) -> list[str]:
         """The words that put a command into the namespaces and their root."""
         return [

@@ -91,6 +91,23 @@ def test_a_new_job_is_submitted_once() -> None:
     assert actions(one, jobs.Submit) == [jobs.Submit()]
 
 
+def test_a_job_waits_for_the_configmaps_and_secrets_that_it_names() -> None:
+    """Created, told once, looked for again; Slurm does not hear of it."""
+    one = dataclasses.replace(snapshot(jobs.Slurm.NOT_SUBMITTED), missing=("Secret database",))
+    assert conditions(one) == ["Created"]
+    assert not actions(one, jobs.Submit)
+    assert "Secret database" in actions(one, jobs.Event)[0].message
+    assert jobs.decide_job(one).retry_after
+
+
+def test_materials_are_brought_to_a_running_job_alone() -> None:
+    """For this start of it, to the nodes that have none."""
+    running = dataclasses.replace(snapshot(slurm("RUNNING")), bare=("n1", "n2"))
+    assert actions(running, jobs.Bring) == [jobs.Bring(7, 0, ("n1", "n2"))]
+    assert not actions(dataclasses.replace(snapshot(slurm("PENDING")), bare=("n1",)), jobs.Bring)
+    assert not actions(snapshot(slurm("RUNNING")), jobs.Bring)
+
+
 def test_the_finalizer_is_there_before_the_submission() -> None:
     """Else a deletion in between would leave a Slurm job behind."""
     one = snapshot(jobs.Slurm.NOT_SUBMITTED)

@@ -55,7 +55,7 @@ def _options(plan: JobPlan) -> Iterator[Option]:
         yield Option("mem", memory(plan.memory_mib), {"memory_per_node": number(plan.memory_mib)})
     limit = INFINITE if plan.time_minutes is None else plan.time_minutes
     yield Option("time", times.format_minutes(plan.time_minutes), {"time_limit": number(limit)})
-    directory = plan.workdir or "/"
+    directory = plan.workdir if plan.workdir and plan.container is None else "/"
     yield Option("chdir", directory, {"current_working_directory": directory})
     output = f"{LOG_DIR}/batch.out"
     yield Option("output", output, {"standard_output": output})

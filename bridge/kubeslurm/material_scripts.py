@@ -51,14 +51,19 @@ def late(word: Word) -> bool:
     return any(isinstance(piece, Ref) and piece.name.startswith((CHOSEN, ALL)) for piece in word)
 
 
+def ready(materials: Materials, *, folders: bool = True) -> list[str]:
+    """Wait for what is brought, and make the folders that are to be empty."""
+    new = [f"mkdir -p {_source(mount)}" for mount in materials.mounts if folders and _is_new(mount)]
+    return [*new, *([_WAIT] if materials.brought else [])]
+
+
 def lines(materials: Materials, words: Iterable[Word]) -> list[str]:
-    """Before the program starts: wait, and have the values that `words` refer to as shell variables."""
-    found = [f"mkdir -p {_source(mount)}" for mount in materials.mounts if _is_new(mount)]
+    """After that: the variables that are brought, and as shell variables those of their values that `words` refer to."""
     if not materials.brought:
-        return found
+        return []
     refs = {piece.name for word in words for piece in word if isinstance(piece, Ref)}
     names = sorted({name.removeprefix(CHOSEN).removeprefix(ALL) for name in refs if name.startswith((CHOSEN, ALL))})
-    found += [_WAIT, "pairs=()"]
+    found = ["pairs=()"]
     found += [f"{ALL}{name}={shell((f'$({name})',))}" for name in names]
     found += [_LOAD.format(prefix=ALL, file="from")]
     found += [f"{CHOSEN}{name}=${ALL}{name}" for name in names]

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from kubeslurm.api.tenants import User
+from kubeslurm.containers import Container
 from kubeslurm.expansion import Word
 from kubeslurm.materials import NONE, Materials
 from kubeslurm.requests import NONE as NO_REQUEST
@@ -78,6 +79,7 @@ class JobPlan:
     roles: tuple[Role, ...]
     ignored: tuple[str, ...]
     materials: Materials = NONE
+    container: Container | None = None
     request: Request = NO_REQUEST
 
     @property

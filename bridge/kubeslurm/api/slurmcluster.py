@@ -122,11 +122,28 @@ def _object_name(text: str) -> str:
 Name = Annotated[str, AfterValidator(_object_name), Field(max_length=253)]
 
 
+class Image(Model):
+    """Where the nodes have an image."""
+
+    image: str = Field(description="The image as jobs name it.", pattern=IMAGE)
+    path: Folder = Field(description="Its file (apptainer) or folder (charliecloud) on the nodes.")
+
+
 class Jobs(Model):
     """How Kubernetes jobs run in Slurm."""
 
-    container_runtime: Literal["none"] = Field(
-        default="none", description="none: a job runs in the pool's own image. Others are not supported yet."
+    container_runtime: Literal["none", "pyxis", "apptainer", "charliecloud"] = Field(
+        default="none",
+        description="none: a job runs in the pool's own image. Others run the image of the job's container, and have to"
+        " be installed on the nodes.",
+    )
+    image_root: Folder | None = Field(
+        default=None,
+        description="Folder on the nodes with images by name, '/' as '%' and ':' as '+', for apptainer with .sif behind"
+        " it. Without it, apptainer pulls what images does not list.",
+    )
+    images: list[Image] = Field(
+        default_factory=list, description="Images that the nodes have elsewhere.", max_length=1024
     )
     mounts: Mounts = Field(default=Mounts(), description="What jobs may mount.")
     defaults: JobDefaults = Field(default=JobDefaults(), description="What a job gets that does not say.")

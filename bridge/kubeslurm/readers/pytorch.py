@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubeslurm import expansion, launch, material_scripts, names, quantities, requests, tenants, times
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob, ReplicaSpec
-from kubeslurm.api.slurmcluster import JobDefaults, Mounts, SlurmCluster
+from kubeslurm.api.slurmcluster import JobDefaults, Jobs, Mounts, SlurmCluster
 from kubeslurm.api.tenants import Tenant
+from kubeslurm.containers import Container
 from kubeslurm.errors import InvalidObject, Untranslated
 from kubeslurm.expansion import Ref, Word
 from kubeslurm.materials import Materials
 from kubeslurm.plans import JobPlan, Launcher, RestartPolicy, Role
+from kubeslurm.readers import images as image_reader
 from kubeslurm.readers import materials as material_reader
 from kubeslurm.requests import Request
 
@@ -100,10 +102,9 @@ def read_pytorchjob(
     roles = _roles(job)
     path = f"spec.pytorchReplicaSpecs.{roles[0].name}.template.spec"
     ignored = _pod_ignored(path, roles[0].template)
-    container = roles[0].template["spec"]["containers"][0]
-    cpath = f"{path}.containers[0]"
+    container, cpath = roles[0].template["spec"]["containers"][0], f"{path}.containers[0]"
     materials, unused = _materials(job, cluster, roles, path, cpath)
-    ignored = (*ignored, *unused)
+    image, ignored = _image(cluster, cpath, container, (*ignored, *unused))
     chosen = (f"{path}.priorityClassName", roles[0].template["spec"].get("priorityClassName") or "")
     request = requests.read(
         job.metadata.annotations, policy.get("schedulingPolicy"), chosen if chosen[1] else None, cluster, tenant
@@ -113,7 +114,7 @@ def read_pytorchjob(
     launcher, reason = launch.choose(
         _plain_argv(cpath, container), replica.gpus, job.spec.nproc_per_node, job.metadata.annotations
     )
-    return _plan(
+    plan = _plan(
         job,
         cluster,
         tenant,
@@ -130,6 +131,15 @@ def read_pytorchjob(
         materials,
         request,
     )
+    return replace(plan, container=image)
+
+
+def _image(
+    cluster: SlurmCluster | None, cpath: str, container: Raw, ignored: tuple[str, ...]
+) -> tuple[Container | None, tuple[str, ...]]:
+    """The container to run in, and the fields that have no meaning then."""
+    image = image_reader.read(cpath, container, cluster.spec.jobs if cluster else Jobs(), _workdir(cpath, container))
+    return image, tuple(one for one in ignored if image is None or one != f"{cpath}.image")
 
 
 def _materials(
@@ -296,10 +306,6 @@ def _role(name: str, spec: ReplicaSpec) -> Role:
         raise Untranslated(f"{path}.containers[1]", "a second container can't run in a Slurm job")
     if containers[0].get("name") != CONTAINER:
         raise InvalidObject(f"{path}.containers[0].name", f"must be {CONTAINER!r}")
-    if not containers[0].get("command"):
-        raise InvalidObject(
-            f"{path}.containers[0].command", "missing: the image's entrypoint is not available to a Slurm job"
-        )
     return Role(name, spec.replicas, spec.template)
 
 
@@ -408,7 +414,7 @@ def _plain_argv(path: str, container: Raw) -> list[str]:
     for field in ("command", "args"):
         for index, word in enumerate(container.get(field) or ()):
             words.append(_text(f"{path}.{field}[{index}]", word))
-    if "=" in words[0]:
+    if container.get("command") and "=" in words[0]:
         raise Untranslated(f"{path}.command[0]", "a program's name can't hold '='")
     return words
 

@@ -82,6 +82,8 @@ class PoolLayout:
     groups: tuple[NodeGroup, ...]
     partitions: tuple[PartitionLayout, ...]
     config: tuple[tuple[str, str | tuple[str, ...]], ...]
+    enforced: tuple[str, ...] | None = None
+    """What slurmctld checks with slurmdbd's word; None where there is no slurmdbd."""
 
 
 def node_shape(nodeset: NodeSet, count: int | None = None) -> NodeGroup:
@@ -123,6 +125,7 @@ def plan_pool(
                 (key, tuple(value) if isinstance(value, list) else value) for key, value in cluster.spec.config.items()
             )
         ),
+        enforced=tuple(cluster.spec.accounting.enforce) if cluster.spec.accounting else None,
     )
 
 

@@ -78,6 +78,9 @@ class JobActions:
     async def _submit(self, raw: Raw, plan: JobPlan, runtime: Runtime) -> int | None:
         if runtime.slurm is None or plan.user is None:
             return None
+        if why := runtime.identities.unresolved(plan.user):
+            await self._events.warning(raw, "IdentityUnresolved", why)
+            raise KubeError(0, "IdentityUnresolved", why)
         try:
             submission = await runtime.slurm.submit(
                 write_description(plan), write_script(plan), key=plan.key, user=plan.user.name

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import manifests, names, pool, pool_status
+from kubeslurm import accounting_manifests, manifests, names, pool, pool_status
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import SlurmCluster
 from kubeslurm.conditions import Verdict, parse_time
@@ -124,9 +124,12 @@ class PoolLoop:
         acted = False
         for member in members:
             acted |= await self._tend(cluster, member)
-        self.settling = acted or applied.holds is not True or any(self._unsettled(one) for one in members)
+        identity = await self._runtime.identities.look(cluster)
+        pending = applied.holds is not True or identity.reason == "UsersPropagating"
+        self.settling = acted or pending or any(self._unsettled(one) for one in members)
         self._runtime.virtual.set_resources(_resources(layout))
-        await self._report(raw, applied, layout)
+        accounting = self._runtime.accounting.verdict if cluster.spec.accounting else None
+        await self._report(raw, [applied, identity, *([accounting] if accounting else [])], layout)
 
     async def _apply(self, raw: Raw, cluster: SlurmCluster, layout: PoolLayout, rendered: RenderedConfig) -> Verdict:
         """Objects and config. A refusal (a namespace that is going away, a quota) must not keep NodeSets from going."""
@@ -187,7 +190,8 @@ class PoolLoop:
 
     async def _ensure_objects(self, cluster: SlurmCluster, owner: Raw) -> None:
         """The objects around slurmctld; each is applied when what it should be has changed since we last did."""
-        for body in (manifests.users_map(cluster), *manifests.controller_objects(cluster)):
+        parts = (*accounting_manifests.objects(cluster), *manifests.controller_objects(cluster))
+        for body in (manifests.users_map(cluster), *parts):
             body["metadata"]["ownerReferences"] = [owner]
             await self._apply_once(body)
         await self._actions.show_users(self._controller_pods(), manifests.users_digest(cluster))
@@ -274,7 +278,7 @@ class PoolLoop:
         )
         await self._patch_status(NODE_SET, member.raw, status)
 
-    async def _report(self, raw: Raw, applied: Verdict, layout: PoolLayout) -> None:
+    async def _report(self, raw: Raw, verdicts: Sequence[Verdict], layout: PoolLayout) -> None:
         snapshot = self._runtime.snapshot
         reachable = (
             Verdict(names.SLURM_REACHABLE, True, "Answering", "slurmrestd and slurmctld answer")
@@ -283,7 +287,7 @@ class PoolLoop:
         )
         status = pool_status.cluster_status(
             raw.get("status") or {},
-            [reachable, applied],
+            [reachable, *verdicts],
             generation=raw["metadata"].get("generation", 0),
             facts=await self._facts(layout),
             now=datetime.now(UTC),
@@ -297,7 +301,9 @@ class PoolLoop:
         if snapshot.nodes is None or snapshot.jobs is None or slurm is None:
             return facts
         gpus = sum(group.count * group.gpu.count for group in layout.groups if group.gpu)
+        told = self._runtime.accounting.digest
         return facts | {
+            **({"accountingDigest": told} if told else {}),
             "slurmVersion": await slurm.slurm_version(),
             "apiVersion": await slurm.version(),
             "nodes": len(snapshot.nodes),

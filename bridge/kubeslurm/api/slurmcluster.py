@@ -202,6 +202,8 @@ class ClusterSpec(Model):
 
     def _check_accounting(self) -> None:
         if self.accounting is None:
+            if "AccountingStorageTRES" in self.config:
+                raise InvalidObject("config.AccountingStorageTRES", "slurmctld does not start on it without accounting")
             return
         _refuse_repeats("accounting.qos", [one.name for one in self.accounting.qos], "name")
         for index, tenant in enumerate(self.tenants):
@@ -273,6 +275,7 @@ class ClusterStatus(Loose):
     slurm_version: str = Field(default="", description="Slurm's version.")
     api_version: str = Field(default="", description="The REST API version in use.")
     config_digest: str = Field(default="", description="Digest of the config that slurmctld has confirmed.")
+    accounting_digest: str = Field(default="", description="Digest of the tenants that slurmdbd has been told of.")
     nodes: int = Field(default=0, description="Slurm nodes.")
     gpus: Totals = Field(default=Totals(), description="GPUs.")
     jobs: JobTotals = Field(default=JobTotals(), description="Jobs.")

@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import SlurmCluster
-from kubeslurm.errors import Conflict
+from kubeslurm.errors import Conflict, InvalidObject
 from kubeslurm.layout import plan_pool
 from kubeslurm.rendering import render
 from tests.unit import examples
@@ -112,3 +112,40 @@ def test_padding() -> None:
     """`ordinals.width` fills with zeros, in names and in ranges alike."""
     made = files(named("a", 12, ordinals={"start": 5, "width": 3}))
     assert "NodeName=a-[005-016] " in made["slurm.conf"]
+
+
+def accounted(raw: Raw) -> None:
+    """The example cluster with slurmdbd."""
+    database = {"host": "mariadb", "passwordSecret": {"name": "db"}}
+    raw["spec"]["accounting"] = {"database": database, "enforce": ["qos", "associations"]}
+
+
+def test_accounting_is_by_slurmdbd_with_gpus_counted() -> None:
+    """Also where no NodeSet has a GPU yet: slurmctld learns of them only when it starts."""
+    lines = files(cluster=examples.raw("SlurmCluster", accounted))["slurm.conf"].splitlines()
+    assert {
+        "AccountingStorageType=accounting_storage/slurmdbd",
+        "AccountingStorageHost=ai-cluster-dbd",
+        "AccountingStorageEnforce=associations,qos",
+        "AccountingStorageTRES=gres/gpu",
+        "GresTypes=gpu",
+        "PriorityWeightFairshare=100000",
+    } <= set(lines)
+
+
+def test_the_weights_of_fair_share_are_the_admins_to_change() -> None:
+    """Ours are defaults."""
+
+    def change(raw: Raw) -> None:
+        accounted(raw)
+        raw["spec"]["config"]["PriorityWeightFairshare"] = 5
+
+    lines = files(cluster=examples.raw("SlurmCluster", change))["slurm.conf"].splitlines()
+    assert [line for line in lines if line.startswith("PriorityWeightFairshare")] == ["PriorityWeightFairshare=5"]
+
+
+@pytest.mark.parametrize(("key", "text"), [("AccountingStorageEnforce", "none"), ("AccountingStorageTRES", "gres/gpu")])
+def test_accounting_keys_are_not_set_beside_it(key: str, text: str) -> None:
+    """One is ours, on the other slurmctld does not start without slurmdbd."""
+    with pytest.raises(InvalidObject, match=f"spec.config.{key}: "):
+        examples.cluster(lambda raw: raw["spec"]["config"].update({key: text}))

@@ -92,7 +92,8 @@ def prepare(container: Container | None, materials: Materials) -> list[str]:
     program = {APPTAINER: "apptainer", CHARLIECLOUD: "ch-run"}[container.runtime]
     return [
         f'runtime=$(type -P {program}) || {{ echo "kubeslurm: no {program} on $SLURMD_NODENAME" >&2; exit 127; }}',
-        *(_image_here(container)),
+        *(["export USER=$(id -un)"] if container.runtime == CHARLIECLOUD else []),  # ch-run does not start without
+        *_image_here(container),
         *_mounts(container, materials),
     ]
 

@@ -48,12 +48,17 @@ def accounting_recipe(suite: str = "trixie") -> rootfs.Recipe:
     return rootfs.Recipe(f"slurm-accounting-{suite}", suite, packages, (*_SLURM_HOOKS, hook))
 
 
+def contained_recipe() -> rootfs.Recipe:
+    """Slurm with charliecloud, which runs images without a privilege; for the bare Slurm only."""
+    return rootfs.Recipe("slurm-contained", "trixie", [*_SLURM_PACKAGES.split(), "charliecloud-runtime"], _SLURM_HOOKS)
+
+
 def bare_recipe(suite: str = "trixie", *, accounting: bool = False) -> rootfs.Recipe:
     """What a bare Slurm runs on: the pods' root where that will do (it has to be built anyway), else one for all."""
     return accounting_recipe(suite) if accounting or suite != "trixie" else slurm_recipe(suite)
 
 
-_PYTHON = rootfs.Recipe("python", "trixie", ["python3", "ca-certificates"])
+PYTHON = rootfs.Recipe("python", "trixie", ["python3", "ca-certificates"])
 
 
 def _slurm() -> Path:
@@ -118,7 +123,7 @@ def _dependencies() -> Path:
         archives.layer_of_folder(path, work)
         cache.remove(work)
 
-    return cache.artefact("layer-dependencies", cache.key_of("pip-3", _PYTHON.key, wanted), build)
+    return cache.artefact("layer-dependencies", cache.key_of("pip-3", PYTHON.key, wanted), build)
 
 
 def _python() -> str:
@@ -128,7 +133,7 @@ def _python() -> str:
 
 def _compile(folder: Path) -> None:
     """Compile the packages under `folder` with the image's Python: its root file system is read-only when it runs."""
-    root = rootfs.folder(_PYTHON)
+    root = rootfs.folder(PYTHON)
     mount = 'mount --bind "$2" "$1/mnt" && shift 2 && exec chroot "$0" "$@"'
     compile_all = ["python3", "-m", "compileall", "-q", "-j", "2", "-s", "/mnt", "-p", "/", "--invalidation-mode"]
     compile_all += ["unchecked-hash", f"/mnt/{_SITE}"]
@@ -155,7 +160,7 @@ def _operator() -> Path:
         run(["find", work, "-name", "__pycache__", "-prune", "-exec", "rm", "-r", "{}", "+"], timeout=60)
         _compile(work)
         archives.layer_of_folder(layer, work)
-        archives.write(path, image, [rootfs.archive(_PYTHON), dependencies, layer])
+        archives.write(path, image, [rootfs.archive(PYTHON), dependencies, layer])
         layer.unlink()
         cache.remove(work)
 
@@ -182,7 +187,7 @@ def archive(name: str) -> Path:
     return path
 
 
-RECIPES = (_PYTHON, slurm_recipe())
+RECIPES = (PYTHON, slurm_recipe())
 
 
 def build_all() -> None:

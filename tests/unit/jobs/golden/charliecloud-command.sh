@@ -17,6 +17,7 @@ while IFS= read -r -d '' pair; do
   printf -v "KUBESLURM_V_${pair%%=*}" %s "${pair#*=}"
 done < "$materials/env"
 runtime=$(type -P ch-run) || { echo "kubeslurm: no ch-run on $SLURMD_NODENAME" >&2; exit 127; }
+export USER=$(id -un)
 [ -e /images/registry.example%team%train+1 ] || { echo "kubeslurm: no image /images/registry.example%team%train+1 on $SLURMD_NODENAME" >&2; exit 125; }
 mounts=(--bind "/run/kubeslurm/$SLURM_JOB_ID/${SLURM_RESTART_COUNT:-0}"/volumes/hub:/etc/hub --bind "/var/spool/kubeslurm/$SLURM_JOB_ID"/scratch:/scratch)
 export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID

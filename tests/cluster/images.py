@@ -62,13 +62,21 @@ PYTHON = rootfs.Recipe("python", "trixie", ["python3", "ca-certificates"])
 
 
 def _slurm() -> Path:
-    recipe = slurm_recipe()
-    image = archives.Image(versions.SLURM_IMAGE, command=["/bin/bash"])
+    return _of_recipe("image-slurm", slurm_recipe(), versions.SLURM_IMAGE)
+
+
+def _accounting() -> Path:
+    """slurmdbd and a MariaDB in one image, for the test that needs both."""
+    return _of_recipe("image-accounting", accounting_recipe(), versions.ACCOUNTING_IMAGE)
+
+
+def _of_recipe(folder: str, recipe: rootfs.Recipe, name: str) -> Path:
+    image = archives.Image(name, command=["/bin/bash"])
 
     def build(path: Path) -> None:
         archives.write(path, image, [rootfs.archive(recipe)])
 
-    return cache.artefact("image-slurm", cache.key_of(recipe.key, versions.SLURM_IMAGE), build)
+    return cache.artefact(folder, cache.key_of(recipe.key, name), build)
 
 
 def _fakegpu() -> Path:
@@ -170,10 +178,11 @@ def _operator() -> Path:
 
 BUILDERS: dict[str, Callable[[], Path]] = {"slurm": _slurm, "operator": _operator, "fakegpu": _fakegpu}
 BESIDE: dict[str, Callable[[], Path]] = {
+    "accounting": _accounting,
     "kueue": lambda: _manager("kueue", versions.KUEUE_IMAGE),
     "training-operator": lambda: _manager("training-operator.v1", versions.TRAINING_OPERATOR_IMAGE),
 }
-"""Other people's controllers: built where a test asks for one."""
+"""Other people's controllers, and a database: built where a test asks for one."""
 
 
 def archive(name: str) -> Path:

@@ -37,11 +37,17 @@ while IFS= read -r -d '' pair; do
 done < "$materials/{file}\""""
 
 _LINK: Final = """\
-link() {
+taken() { echo "kubeslurm: $2 on $SLURMD_NODENAME can't be a link to $1: somebody else has it" >&2; exit 125; }
+link() { # in folders that no other user can change
   mkdir -p -- "${2%/*}" 2> /dev/null
+  local folder=${2%/*}
+  while [ -n "$folder" ]; do
+    case $(stat -c %u -- "$folder") in 0 | "$UID") ;; *) taken "$1" "$2" ;; esac
+    folder=${folder%/*}
+  done
   ln -sT -- "$1" "$2" 2> /dev/null || [ "$(readlink -- "$2")" = "$1" ] || {
     [ -L "$2" ] && [ ! -e "$2" ] && ln -sfT -- "$1" "$2"
-  } || { echo "kubeslurm: $2 on $SLURMD_NODENAME can't be a link to $1" >&2; exit 125; }
+  } || taken "$1" "$2"
   printf '%s\\0' "$2" >> "%ROOT%/$SLURM_JOB_ID/links"
 }""".replace("%ROOT%", ROOT)
 
@@ -114,8 +120,7 @@ def _source(mount: Mount) -> str:
     rest = _joined(volume.name, mount.sub_path)
     if volume.pieces:
         return FOLDER + shell((f"/volumes/{rest}",))
-    base = f'"{ROOT if volume.memory else SCRATCH}/$SLURM_JOB_ID"'
-    return base + shell((f"/{'new-' if volume.memory else ''}{rest}",))
+    return f'"{SCRATCH}/$SLURM_JOB_ID"' + shell((f"/{rest}",))
 
 
 def _joined(folder: str, rest: str) -> str:

@@ -265,6 +265,7 @@ def _tar(folders: list[str], files: Mapping[str, tuple[int, bytes]]) -> bytes:
 UNPACK: Final = """\
 set -eu -o pipefail
 umask 077
+for ((i = 0; i < 50; i++)); do [ -d "$1" ] && break; sleep 0.1; done # the Prolog is at it
 cd -- "$1"
 [ ! -d "$2" ] || exit 0
 new=.new.$$

@@ -159,3 +159,15 @@ def test_another_users_folder_can_not_be_written(pool: BareSlurm, rest: Slurm) -
         bring(pool, plan("true"), job)
     assert pool.on_node(expand(job.nodes)[0], "ls", f"/run/kubeslurm/{job_id}") == b""
     pool.run("scancel", str(job_id))
+
+
+def test_a_folder_that_somebody_else_made_is_not_used(pool: BareSlurm, rest: Slurm) -> None:
+    """Who owns /tmp/secrets could put his own files where the job looks for its Secret's."""
+    pool.run("sh", "-c", "rm -rf /tmp/secrets; mkdir -m 777 /tmp/secrets; chown bob /tmp/secrets")
+    made = plan("true")
+    job_id = submitted(rest, made)
+    bring(pool, made, reached(rest, job_id, "RUNNING"))
+    reached(rest, job_id, "FAILED")
+    said = pool.run("sh", "-c", f"cat /var/log/jobs/{job_id}/[0-9]*.out").stdout
+    assert "kubeslurm: /tmp/secrets/db on gpu-node-" in said
+    pool.run("rmdir", "/tmp/secrets")

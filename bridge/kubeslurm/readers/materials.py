@@ -93,6 +93,8 @@ def mounts(path: str, pod: Raw, cpath: str, container: Raw, place: Place) -> tup
         if mount.read_only and not place.contained and not mount.volume.pieces:
             ignored.append(f"{where}.readOnly")
         ignored += [f"{path}.volumes[{number}].{field}" for field in _without_meaning(raw)]
+        if mount.volume.memory and not material_scripts.in_place(mount):
+            ignored.append(f"{path}.volumes[{number}].emptyDir.medium")
     used = {mount.volume.name for mount in found}
     ignored += [f"{path}.volumes[{index}]" for name, (index, _) in given.items() if name not in used]
     return tuple(found), tuple(dict.fromkeys(ignored))

@@ -282,3 +282,10 @@ def test_the_unpacking_is_done_once_and_by_the_jobs_user(tmp_path: Path) -> None
     assert (tmp_path / "2" / "env").read_bytes() == b"PASSWORD=first\0"
     assert (tmp_path / "2" / "env").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["2"]
+
+
+def test_a_folder_in_memory_is_one_on_disk_elsewhere_than_dev_shm() -> None:
+    """Told, since memory is not set aside for it."""
+    made = mounted({"emptyDir": {"medium": "Memory"}}, "/tmp/fast")
+    assert f"{MASTER}.volumes[0].emptyDir.medium" in made.ignored
+    assert f'link "{materials.SCRATCH}/$SLURM_JOB_ID"/v /tmp/fast' in write_script(made)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kubeslurm import users
 from kubeslurm.descriptions import write_description
 from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
@@ -35,6 +36,8 @@ def bare() -> Iterator[BareSlurm]:
     with BareSlurm(nodes=1, gpus=8, config_lines=CONFIG, accounting=True) as running:
         for words in ("low", "urgent Preempt=low Priority=100"):
             running.run("sacctmgr", "-iQ", "add", "qos", *words.split())
+        for name, text in users.files(examples.cluster(cluster).spec.tenants).items():
+            running.run("sh", "-c", f"cat > /var/lib/extrausers/{name}", input=text)
         running.run("sacctmgr", "-iQ", "modify", "user", "where", "name=alice", "set", "qos+=low,urgent")
         # the pool's Prolog makes a folder for each job; there is none here
         running.run("sh", "-c", "for job in $(seq 60); do mkdir -p /var/log/jobs/$job; done; chmod 777 /var/log/jobs/*")
@@ -54,6 +57,7 @@ def cluster(raw: Raw) -> None:
     raw["spec"]["jobs"] = {"priorityClasses": {"high": "urgent"}}
     bounds = {"partitions": ["main", "spare"], "accounts": ["physics", "chemistry"], "qos": ["low", "urgent"]}
     raw["spec"]["tenants"][0] |= bounds
+    raw["spec"]["tenants"][0]["user"]["groups"] = [{"name": "lab", "gid": 2000}, {"name": "night", "gid": 2001}]
 
 
 def plan(annotations: dict[str, str], command: list[str] | None = None, **pod: Any) -> JobPlan:
@@ -133,3 +137,10 @@ def test_a_dependency_waits_for_the_other_job(rest: Slurm) -> None:
     assert until(rest, second, "PENDING").state_reason == "Dependency"
     rest.cancel(first)
     assert until(rest, second, "COMPLETED").states.finished
+
+
+def test_a_job_is_in_the_groups_of_its_tenants_user(bare: BareSlurm, rest: Slurm) -> None:
+    """As the files say that the operator brings to slurmctld's pod: files shared by a group can be read."""
+    job_id = submit(rest, plan({}, ["id", "-G"]))
+    assert until(rest, job_id, "COMPLETED", "FAILED").states.base == "COMPLETED"
+    assert bare.run("sh", "-c", f"cat /var/log/jobs/{job_id}/0.out").stdout.split() == ["1000", "2000", "2001"]

@@ -210,6 +210,18 @@ class ClusterSpec(Model):
             if self.accounting.manage and not tenant.accounts:
                 raise InvalidObject(f"tenants[{index}].accounts", "missing, but accounting.manage is to make them")
 
+    def _check_groups(self, index: int) -> None:
+        """A user is the same in all its tenants, a name is one group and a gid has one name."""
+        user, before = self.tenants[index].user, [one.user for one in self.tenants[:index]]
+        if any(one.name == user.name and one != user for one in before):
+            raise InvalidObject(f"tenants[{index}].user", f"{user.name} is another one in a tenant before")
+        known = [group for one in before for group in one.groups]
+        for number, group in enumerate(user.groups):
+            others = [*known, *user.groups[:number]]
+            if any((one.name == group.name) != (one.gid == group.gid) for one in others):
+                text = f"{group.name} {group.gid}: another group has the name or the gid"
+                raise InvalidObject(f"tenants[{index}].user.groups[{number}]", text)
+
     def _check_tenants(self) -> None:
         known = {partition.name for partition in self.partitions}
         owner: dict[str, int] = {}
@@ -220,6 +232,7 @@ class ClusterSpec(Model):
                 raise InvalidObject(f"tenants[{index}].user.uid", f"{user.uid} is {ids[user.uid]}'s already")
             if [uid for uid, name in ids.items() if name == user.name] != [user.uid]:
                 raise InvalidObject(f"tenants[{index}].user.uid", f"{user.name} has another uid already")
+            self._check_groups(index)
             for name in tenant.partitions:
                 if name not in known:
                     raise InvalidObject(f"tenants[{index}].partitions", f"there is no partition {name!r}")

@@ -42,25 +42,43 @@ LabelKey = Annotated[str, AfterValidator(_key), Field(max_length=317)]
 LabelValue = Annotated[str, AfterValidator(_value), Field(max_length=63)]
 
 
+def _group(text: str) -> str:
+    if text in RESERVED_USERS:
+        raise ValueError(f"{text!r} is reserved")
+    return text
+
+
+def _id(value: int) -> int:
+    if value in (SLURM_UID, NOBODY):
+        raise ValueError(f"{value} is reserved: Slurm's own daemons run as it")
+    return value
+
+
+Id = Annotated[int, Field(ge=1, le=4294967293), AfterValidator(_id)]
+
+
+class Group(Model):
+    """A group that a user is in besides its own."""
+
+    name: Annotated[str, AfterValidator(_group)] = Field(description="Its name.", pattern=USER)
+    gid: Id = Field(description="Group id.")
+
+
 class User(Model):
     """A Slurm user. It needs to exist in no image: the operator brings it to every pod."""
 
     name: str = Field(description="Login name.", pattern=USER)
-    uid: int = Field(description="User id.", ge=1, le=4294967293)
-    gid: int = Field(description="Group id.", ge=1, le=4294967293)
+    uid: Id = Field(description="User id.")
+    gid: Id = Field(description="Group id.")
+    groups: tuple[Group, ...] = Field(
+        default=(), description="Further groups, for files shared by them.", max_length=64
+    )
 
     @field_validator("name")
     @classmethod
     def _not_reserved(cls, value: str) -> str:
         if value in RESERVED_USERS:
             raise ValueError(f"{value!r} is reserved")
-        return value
-
-    @field_validator("uid", "gid")
-    @classmethod
-    def _not_ours(cls, value: int) -> int:
-        if value in (SLURM_UID, NOBODY):
-            raise ValueError(f"{value} is reserved: Slurm's own daemons run as it")
         return value
 
 

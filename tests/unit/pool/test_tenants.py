@@ -86,6 +86,30 @@ def test_a_tenant_that_is_not_clear_is_refused(change: Raw, path: str) -> None:
     assert caught.value.path.startswith(path)
 
 
+@pytest.mark.parametrize(
+    ("user", "path"),
+    [
+        ({"groups": [{"name": "lab", "gid": 2001}]}, "spec.tenants[1].user.groups[0]"),
+        ({"groups": [{"name": "bal", "gid": 2000}]}, "spec.tenants[1].user.groups[0]"),
+        ({"groups": [{"name": "a", "gid": 1}, {"name": "a", "gid": 2}]}, "spec.tenants[1].user.groups[1]"),
+        ({"groups": [{"name": "slurm", "gid": 5}]}, "spec.tenants[1].user.groups[0].name"),
+        ({"groups": [{"name": "a:0", "gid": 5}]}, "spec.tenants[1].user.groups[0].name"),
+        ({"groups": [{"name": "a", "gid": 64030}]}, "spec.tenants[1].user.groups[0].gid"),
+        ({"name": "alice", "uid": 1000, "gid": 1001}, "spec.tenants[1].user"),
+    ],
+)
+def test_a_group_is_one_and_a_user_too(user: Raw, path: str) -> None:
+    """Names and ids that contradict what stands before are refused."""
+
+    def change(raw: Raw) -> None:
+        raw["spec"]["tenants"][0]["user"]["groups"] = [{"name": "lab", "gid": 2000}]
+        raw["spec"]["tenants"].append({"namespaces": ["b"], "user": BOB | user, "partitions": ["gpu_partition"]})
+
+    with pytest.raises(InvalidObject) as caught:
+        examples.cluster(change)
+    assert caught.value.path == path
+
+
 def test_a_queue_names_a_partition_that_there_is() -> None:
     """Else its jobs would wait for nothing."""
     with pytest.raises(InvalidObject, match=r"^spec.jobs.queues\[q\]: there is no partition"):

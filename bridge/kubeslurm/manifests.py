@@ -347,9 +347,14 @@ def _slurmd_container(cluster: SlurmCluster, name: str, container: Raw) -> Raw:
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"], "add": list(CAPABILITIES)},
-            "seccompProfile": {"type": "RuntimeDefault"},
+            "seccompProfile": {"type": _seccomp(cluster)},
         },
     }
+
+
+def _seccomp(cluster: SlurmCluster) -> str:
+    """Container runtimes make user namespaces, which the default profile forbids to whom has no privilege."""
+    return "RuntimeDefault" if cluster.spec.jobs.container_runtime == "none" else "Unconfined"
 
 
 def _slurmd_volumes(cluster: SlurmCluster) -> list[Raw]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubeslurm import containers
+from kubeslurm import containers, manifests
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
@@ -131,6 +131,16 @@ def test_what_a_runtime_can_not_start_is_refused_by_its_path(jobs: Raw, containe
     with pytest.raises(InvalidObject) as caught:
         plan(jobs, volumeMounts=[], **container)
     assert caught.value.path == f"{MASTER}.{where}"
+
+
+@pytest.mark.parametrize(("runtime", "profile"), [("none", "RuntimeDefault"), ("charliecloud", "Unconfined")])
+def test_pods_may_make_user_namespaces_only_for_a_runtime(runtime: str, profile: str) -> None:
+    """By their seccomp profile; capabilities are the same."""
+    cluster = examples.cluster(lambda raw: raw["spec"]["jobs"].update(containerRuntime=runtime))
+    pod = manifests.slurmd_pod(cluster, examples.nodeset(), 0, owner={})
+    security = pod["spec"]["containers"][0]["securityContext"]
+    assert security["seccompProfile"] == {"type": profile}
+    assert security["capabilities"]["add"] == list(manifests.CAPABILITIES)
 
 
 def test_a_secrets_variable_is_no_argument_of_a_runtime() -> None:

@@ -13,8 +13,8 @@ import json
 from copy import deepcopy
 from typing import Any, Final
 
+from kubeslurm import containers, materials, names, users
 from kubeslurm import manifest_parts as parts
-from kubeslurm import materials, names, users
 from kubeslurm.api.nodeset import CONTAINER, NodeSet
 from kubeslurm.api.slurmcluster import SlurmCluster
 from kubeslurm.api.tenants import NOBODY, SLURM_UID
@@ -161,7 +161,7 @@ def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
                 "name": "prepare",
                 "image": image,
                 "imagePullPolicy": "IfNotPresent",
-                "command": ["/bin/sh", "-c", _PREPARE_CONTROLLER],
+                "command": ["/bin/sh", "-c", _with_plugins(cluster, _PREPARE_CONTROLLER)],
                 "volumeMounts": [*shared, {"name": "keys", "mountPath": "/keys"}],
                 "securityContext": parts.LOCKED_DOWN,
             },
@@ -339,7 +339,7 @@ def _slurmd_container(cluster: SlurmCluster, name: str, container: Raw) -> Raw:
         "imagePullPolicy": "IfNotPresent",
         **container,
         "name": CONTAINER,
-        "command": ["/bin/bash", "-c", _START_SLURMD],
+        "command": ["/bin/bash", "-c", _with_plugins(cluster, _START_SLURMD)],
         "env": [*(container.get("env") or []), *environment],
         "volumeMounts": [*(container.get("volumeMounts") or []), *mounts],
         "ports": [*(container.get("ports") or []), {"name": "slurmd", "containerPort": SLURMD_PORT}],
@@ -350,6 +350,12 @@ def _slurmd_container(cluster: SlurmCluster, name: str, container: Raw) -> Raw:
             "seccompProfile": {"type": _seccomp(cluster)},
         },
     }
+
+
+def _with_plugins(cluster: SlurmCluster, script: str) -> str:
+    """slurmctld hands its plugstack.conf to all: empty, but for pyxis."""
+    line = "echo 'required spank_pyxis.so'" if cluster.spec.jobs.container_runtime == containers.PYXIS else ":"
+    return script.replace(": > /etc/slurm/plugstack.conf", f"{line} > /etc/slurm/plugstack.conf")
 
 
 def _seccomp(cluster: SlurmCluster) -> str:

@@ -143,6 +143,16 @@ def test_pods_may_make_user_namespaces_only_for_a_runtime(runtime: str, profile:
     assert security["capabilities"]["add"] == list(manifests.CAPABILITIES)
 
 
+@pytest.mark.parametrize(("runtime", "loads"), [("none", False), ("apptainer", False), ("pyxis", True)])
+def test_only_pyxis_is_loaded_into_slurm(runtime: str, loads: bool) -> None:
+    """By plugstack.conf, the same at slurmctld and at slurmd."""
+    cluster = examples.cluster(lambda raw: raw["spec"]["jobs"].update(containerRuntime=runtime))
+    pod = manifests.slurmd_pod(cluster, examples.nodeset(), 0, owner={})
+    stateful = next(one for one in manifests.controller_objects(cluster) if one["kind"] == "StatefulSet")
+    for container in (pod["spec"]["containers"][0], stateful["spec"]["template"]["spec"]["initContainers"][0]):
+        assert ("required spank_pyxis.so" in container["command"][-1]) == loads
+
+
 def test_a_secrets_variable_is_no_argument_of_a_runtime() -> None:
     """It is exported; only the plain variables stand in a command line."""
     script = write_script(plan({"containerRuntime": "apptainer", "imageRoot": "/images"}, **COMMAND))

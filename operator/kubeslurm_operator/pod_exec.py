@@ -20,7 +20,7 @@ MOST = 4 * 2**20
 CHUNK = 2**16
 CLOSE_CHANNEL = 255
 FINE = "v5.channel.k8s.io"
-PROTOCOLS = f"{FINE}, v4.channel.k8s.io"
+PROTOCOLS = (FINE, "v4.channel.k8s.io")
 """Only v5 can end standard input while the program runs on: with an older server, let the program count its bytes."""
 
 

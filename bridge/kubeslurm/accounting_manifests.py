@@ -50,6 +50,12 @@ def objects(cluster: SlurmCluster) -> list[Raw]:
     ]
 
 
+def names_of(cluster: str) -> list[tuple[str, str, str]]:
+    """apiVersion, kind and name of all of them."""
+    name = accounting_service(cluster)
+    return [("apps/v1", "Deployment", name), ("v1", "ConfigMap", f"{name}-config"), ("v1", "Service", name)]
+
+
 def conf(cluster: str, accounting: Accounting) -> str:
     """slurmdbd.conf without the password."""
     database = accounting.database

@@ -42,6 +42,8 @@ def tenant_for(cluster: SlurmCluster, namespace: str, labels: Labels | None = No
 
 def disputes(cluster: SlurmCluster, namespaces: Mapping[str, Labels]) -> str:
     """The namespaces that more than one tenant claims, in a sentence; empty where there is none."""
+    if not any(tenant.namespace_selector for tenant in cluster.spec.tenants):
+        return ""  # names are given once: the model sees to it
     found = {name: claims(cluster, name, labels) for name, labels in sorted(namespaces.items())}
     told = [f"{name} by {_numbers(several)}" for name, several in found.items() if len(several) > 1]
     more = f" and {len(told) - 3} more" if len(told) > 3 else ""

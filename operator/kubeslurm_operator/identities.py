@@ -14,7 +14,7 @@ from kubeslurm import manifests, names, tenants
 from kubeslurm.api.slurmcluster import SlurmCluster
 from kubeslurm.api.tenants import User
 from kubeslurm.conditions import Verdict
-from kubeslurm_operator.kube import NAMESPACE, Kube, KubeError, Raw
+from kubeslurm_operator.kube import NAMESPACE, Kube, KubeError
 from kubeslurm_operator.store import Key, Store
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Identities:
         self._accounting = accounting
         self._known: frozenset[User] = frozenset()
         self._digest = ""
+        self._seen: object = None
+        self._told = ""
 
     def unresolved(self, user: User) -> str:
         """Why a job of this user can't be submitted yet; empty when it can."""
@@ -49,13 +51,18 @@ class Identities:
         if self._digest != wanted:
             text = "the kubelet has not brought the tenants' users into slurmctld's pod yet"
             return Verdict(names.IDENTITY_RESOLVED, False, "UsersPropagating", text)
-        namespaces = {raw["metadata"]["name"]: raw["metadata"].get("labels") or {} for raw in self._namespaces()}
-        if disputes := tenants.disputes(cluster, namespaces):
+        if disputes := self._disputes(cluster):
             return Verdict(names.IDENTITY_RESOLVED, False, "NamespaceClaimedTwice", disputes)
         return Verdict(names.IDENTITY_RESOLVED, True, "Resolved", "slurmctld knows the tenants' users")
 
-    def _namespaces(self) -> list[Raw]:
-        return self._store.all(NAMESPACE)
+    def _disputes(self, cluster: SlurmCluster) -> str:
+        """Looked at anew when the tenants or the namespaces have changed: there can be many of both."""
+        found = self._store.all(NAMESPACE)
+        seen = (cluster.spec.tenants, [raw["metadata"].get("resourceVersion") for raw in found])
+        if seen != self._seen:
+            namespaces = {raw["metadata"]["name"]: raw["metadata"].get("labels") or {} for raw in found}
+            self._seen, self._told = seen, tenants.disputes(cluster, namespaces)
+        return self._told
 
     async def _shown(self) -> str:
         """The digest of the list of users that slurmctld's pod has now."""

@@ -124,3 +124,29 @@ def test_a_user_without_association_is_refused_in_slurms_words(accounted: Produc
     done = run(accounted, "stranger", account="vision")
     assert newest(done) == "Failed"
     assert "Invalid account" in message(done)
+
+
+def test_a_slurmdbd_that_is_away_holds_up_no_job(accounted: Product) -> None:
+    """Not even after the operator starts anew; the condition says so until it is back."""
+    scale = ("scale", "-n", SPACE, "deployment/ai-cluster-dbd")
+    accounted.cluster.kubectl(*scale, "--replicas=0")
+    accounted.kill_operator()
+    accounted.wait("it is missed", lambda: conditions(accounted).get("AccountingReady") == "False", 120)
+    done = run(accounted, "meanwhile")
+    assert newest(done) == "Succeeded", message(done)
+    accounted.cluster.kubectl(*scale, "--replicas=1")
+    accounted.wait("it is back", lambda: conditions(accounted).get("AccountingReady") == "True", 120)
+    job_id = done["metadata"]["annotations"]["slurm.bridge/job-id"]
+    sacct = ("sacct", "-nXP", "-j", job_id, "-o", "account,state")
+    accounted.wait("the job is told of late", lambda: said(accounted, *sacct) == ["ml|COMPLETED"], 60)
+
+
+def test_accounting_switched_off_takes_slurmdbd_away(accounted: Product) -> None:
+    """slurmctld goes on without it, and jobs run."""
+    patch = '{"spec": {"accounting": null}}'
+    accounted.cluster.kubectl("patch", "-n", SPACE, "slurmcluster", "ai-cluster", "--type=merge", "-p", patch)
+    accounted.wait("slurmdbd is gone", lambda: not accounted.get("deployment", "ai-cluster-dbd", SPACE), 60)
+    accounted.wait("no condition of it", lambda: "AccountingReady" not in conditions(accounted), 60)
+    accounted.wait("Slurm serves", lambda: conditions(accounted).get("Ready") == "True", 120)
+    done = run(accounted, "uncounted")
+    assert newest(done) == "Succeeded", message(done)

@@ -43,11 +43,9 @@ def with_bob(raw: Raw) -> None:
     raw["spec"]["tenants"].append({"namespaceSelector": selector, "user": BOB, "partitions": ["gpu_partition"]})
 
 
-def identities(pod: Pod, *namespaces: Raw) -> Identities:
+def identities(pod: Pod) -> Identities:
     """Those of a cluster without accounting."""
     store = Store([NAMESPACE, SLURM_CLUSTER])
-    for one in namespaces:
-        store.put(NAMESPACE, one)
     accounting = SimpleNamespace(unsettled=lambda: "")
     return Identities(pod, store, KEY, accounting)  # type: ignore[arg-type]
 
@@ -87,12 +85,19 @@ def test_a_new_user_waits_and_the_others_do_not() -> None:
 
 
 def test_a_namespace_that_two_tenants_claim_is_told() -> None:
-    """With its name."""
+    """With its name, as long as its labels say so."""
     cluster = examples.cluster(with_bob)
-    labelled = {"metadata": {"name": "research", "labels": {"team": "b"}}}
-    verdict = look(identities(Pod(manifests.users_digest(cluster)), labelled), cluster)
+    store = Store([NAMESPACE])
+    pod: Any = Pod(manifests.users_digest(cluster))
+    one = Identities(pod, store, KEY, SimpleNamespace())  # type: ignore[arg-type]
+    assert look(one, cluster).holds is True
+    labels = {"team": "b"}
+    store.put(NAMESPACE, {"metadata": {"name": "research", "resourceVersion": "1", "labels": labels}})
+    verdict = look(one, cluster)
     assert (verdict.holds, verdict.reason) == (False, "NamespaceClaimedTwice")
     assert "research" in verdict.message
+    store.put(NAMESPACE, {"metadata": {"name": "research", "resourceVersion": "2"}})
+    assert look(one, cluster).holds is True
 
 
 def accounting(settled: str, **given: Any) -> AccountingLoop:

@@ -45,6 +45,12 @@ def test_without_accounting_there_is_nothing() -> None:
     assert waits == ["prepare"]
 
 
+def test_what_is_to_go_is_what_was_made() -> None:
+    """Each object by its kind and name."""
+    there = {(one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in made(cluster()).values()}
+    assert set(accounting_manifests.names_of("ai-cluster")) == there
+
+
 def test_slurmdbd_conf_names_the_database_and_no_password() -> None:
     """The ConfigMap can be read by many."""
     text = made(cluster())["ConfigMap"]["data"]["slurmdbd.conf"]

@@ -311,6 +311,7 @@ def _drive(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
     elif isinstance(slurm, Job):
         _follow(snapshot, gang, slurm, draft)
         _mirror(snapshot, draft)
+        draft.actions.sort(key=lambda action: isinstance(action, Bring))  # last: a node may not answer
 
 
 def _submit(snapshot: JobSnapshot, draft: _Draft) -> None:

@@ -84,9 +84,10 @@ def mounts(path: str, pod: Raw, cpath: str, container: Raw, place: Place) -> tup
     ignored: list[str] = []
     for index, entry in enumerate(_list(cpath, container, "volumeMounts")):
         where = f"{cpath}.volumeMounts[{index}]"
-        if entry.get("name") not in given:
-            raise InvalidObject(f"{where}.name", f"there is no volume {str(entry.get('name'))[:64]!r}")
-        number, raw = given[str(entry["name"])]
+        name = str(entry.get("name"))
+        if name not in given:
+            raise InvalidObject(f"{where}.name", f"there is no volume {name[:64]!r}")
+        number, raw = given[name]
         mount = _mount(where, entry, _volume(f"{path}.volumes[{number}]", raw, place))
         _check_place(f"{where}.mountPath", mount, place, found)
         found.append(mount)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import subprocess
 import tarfile
@@ -252,6 +253,78 @@ def test_what_can_not_be_mounted_is_refused_by_its_path(kind: Raw, path: str, mo
     with pytest.raises(InvalidObject) as caught:
         mounted(kind, path, ADMIN, **mount)
     assert caught.value.path == f"{MASTER}.{where}"
+
+
+WORDS = st.sampled_from(
+    [
+        *(
+            "name",
+            "key",
+            "items",
+            "path",
+            "mode",
+            "optional",
+            "defaultMode",
+            "secret",
+            "configMap",
+            "projected",
+            "sources",
+        ),
+        *(
+            "secretName",
+            "emptyDir",
+            "hostPath",
+            "medium",
+            "downwardAPI",
+            "fieldRef",
+            "fieldPath",
+            "metadata.labels",
+            "v",
+        ),
+        *(
+            "mountPath",
+            "subPath",
+            "/tmp/x",
+            "../x",
+            "a\nb",
+            "$(X)",
+            "",
+            "prefix",
+            "configMapRef",
+            "secretRef",
+            "persistentVolumeClaim",
+        ),
+        *("secretKeyRef", "configMapKeyRef", "valueFrom", "claimName", "A", "readOnly", "\ud800", "x" * 300),
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 1000) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+VOLUME = st.dictionaries(WORDS, VALUES, max_size=3).map(lambda found: {"name": "v", **found})
+
+
+@given(
+    VOLUME,
+    st.dictionaries(WORDS, VALUES, max_size=3),
+    st.lists(VALUES, max_size=2) | VALUES,
+    st.dictionaries(WORDS, VALUES, max_size=2),
+)
+@settings(max_examples=300, deadline=None)
+def test_no_template_however_odd_raises_anything_else_than_a_refusal(
+    volume: Raw, mount: Raw, froms: Any, reference: Raw
+) -> None:
+    """A script that bash takes, or the path of a field."""
+    fields = {
+        "volumeMounts": [{"name": "v", "mountPath": "/tmp/x", **mount}],
+        "envFrom": froms,
+        "env": [{"name": "A", "valueFrom": reference}],
+    }
+    script = "true"
+    with contextlib.suppress(InvalidObject):
+        script = write_script(plan(fields, [volume]))
+    subprocess.run(["bash", "-n"], input=script.encode(), check=True, timeout=10)
 
 
 def test_shared_memory_is_the_nodes_own() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from slurmrest.hostlists import expand
@@ -10,11 +12,13 @@ from tests.e2e.product import CONTROLLER, POOL, TENANT, Product, Raw, training_j
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("tidy")]
 
+BIG = 150 * 1024
 VALUE = "pA55w0rd-of-the-test"
 REFERENCE = {"secretKeyRef": {"name": "database", "key": "password"}}
 LOOK = """
 [ "$PASSWORD" = "$(cat /tmp/db/password)" ] && [ "$FROM_MAP" = here ] && printf %s "$PASSWORD" | sha256sum
-stat -c %a /tmp/db/password
+stat -c '%a' /tmp/db/password
+stat -c '%s' /tmp/db/big
 sleep 4
 """
 
@@ -22,7 +26,14 @@ sleep 4
 def secret(name: str = "database") -> Raw:
     """The tenant's Secret."""
     meta = {"name": name, "namespace": TENANT}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"password": VALUE}}
+    big = base64.b64encode(bytes(BIG)).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": meta,
+        "data": {"big": big},
+        "stringData": {"password": VALUE},
+    }
 
 
 def config_map() -> Raw:
@@ -60,7 +71,9 @@ def test_a_secret_reaches_all_ranks_and_stands_nowhere_else(product: Product) ->
     assert hosts
     said = _outputs(product, done)
     assert len(said) == 2
-    assert all(len(lines) == 2 and len(lines[0].split()[0]) == 64 and lines[1] == "600" for lines in said), said
+    assert all(
+        len(lines) == 3 and len(lines[0].split()[0]) == 64 and lines[1:] == ["600", str(BIG)] for lines in said
+    ), said
     told += product.cluster.kubectl("get", "-n", TENANT, "pytorchjobs,pods,events", "-o", "yaml").stdout
     told += product.cluster.kubectl("logs", "-n", SYSTEM, "-l", "app.kubernetes.io/name=kubeslurm", "--tail=-1").stdout
     told += product.cluster.kubectl("logs", "-n", POOL, CONTROLLER, "-c", "slurmctld").stdout

@@ -73,12 +73,13 @@ def srun_flags(container: Container | None, materials: Materials) -> list[str]:
     ]
 
 
-def before_step(container: Container | None, materials: Materials, nodes: int) -> str:
+def before_step(container: Container | None, materials: Materials) -> str:
     """A step of its own that waits on each node for what pyxis mounts; empty where it mounts nothing new."""
     new = any(mount.volume.path is None for mount in materials.mounts)
     if container is None or container.runtime != PYXIS or not new:
         return ""
     text = "\n".join(material_scripts.ready(materials))
+    nodes = "$SLURM_JOB_NUM_NODES"
     flags = f"--nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --mpi=none"
     return f"srun {flags} /bin/bash -c {shlex.quote(text)} || exit 125\n"
 
@@ -106,12 +107,14 @@ def _image_here(container: Container) -> list[str]:
 
 
 def _mounts(container: Container, materials: Materials) -> list[str]:
-    """The runtime's options for mounts. charliecloud has no read-only mount."""
-    words = []
+    """The runtime's options for mounts. charliecloud has no read-only mount, and makes no folder in the node's /tmp."""
+    words, lines = [], []
     for source, path, read_only in material_scripts.binds(materials):
         flag = ":ro" if read_only and container.runtime == APPTAINER else ""
         words.append(f"--bind {source}:{path}{flag}")
-    return [f"mounts=({' '.join(words)})"]
+        if container.runtime == CHARLIECLOUD and path.startswith("/tmp/"):
+            lines.append(f"[ ! -d {source} ] || mkdir -p {path}")
+    return [*lines, f"mounts=({' '.join(words)})"]
 
 
 _GIVEN: Final = (

@@ -89,7 +89,7 @@ def _srun(plan: JobPlan) -> str:
         *containers.srun_flags(plan.container, plan.materials),
     ]
     messages = f"messages={LOG_DIR.replace('%j', '$SLURM_JOB_ID')}/srun.err"
-    first = containers.before_step(plan.container, plan.materials, plan.nodes)
+    first = containers.before_step(plan.container, plan.materials)
     return f'{first}{messages}\nsrun {" ".join(flags)} \\\n  /bin/bash -c "$task" 2> "$messages" &'
 
 

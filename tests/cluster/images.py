@@ -205,3 +205,4 @@ def build_all() -> None:
         archive(name)
     for accounting in (False, True):
         rootfs.folder(bare_recipe(accounting=accounting))
+    rootfs.folder(contained_recipe())

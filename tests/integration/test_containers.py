@@ -129,6 +129,14 @@ def test_a_job_runs_in_its_own_image(pool: BareSlurm, rest: Slurm) -> None:
     assert lines == ["0 1 a b0 0,1,2,3,4,5,6,7"]
 
 
+@pytest.mark.parametrize("mount", [{"mountPath": "/tmp/hub/deep"}, {"mountPath": "/etc/hostname", "subPath": "token"}])
+def test_mounts_in_tmp_and_over_a_file_of_the_image(pool: BareSlurm, rest: Slurm, mount: Raw) -> None:
+    """/tmp is the node's; a single file can be mounted where the image has one."""
+    path = mount["mountPath"] if "subPath" in mount else f"{mount['mountPath']}/token"
+    job = ended(pool, rest, plan(["cat", path], volumeMounts=[{"name": "hub", **mount}]))
+    assert output(pool, job) == ["t0k3n"]
+
+
 def test_the_programs_exit_code_is_the_jobs(pool: BareSlurm, rest: Slurm) -> None:
     """Through the runtime."""
     job = ended(pool, rest, plan(["sh", "-c", "exit 7"]))

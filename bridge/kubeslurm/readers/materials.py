@@ -31,11 +31,12 @@ MOST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the job runs: its namespace, the admin's table, and whether a container of its own is there to mount in."""
+    """Where the job runs: its namespace, the admin's table, and whether there is a container to mount in, and read-only."""
 
     namespace: str
     mounts: Mounts
     contained: bool
+    read_only: bool
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
@@ -91,7 +92,7 @@ def mounts(path: str, pod: Raw, cpath: str, container: Raw, place: Place) -> tup
         mount = _mount(where, entry, _volume(f"{path}.volumes[{number}]", raw, place))
         _check_place(f"{where}.mountPath", mount, place, found)
         found.append(mount)
-        if mount.read_only and not place.contained and not mount.volume.pieces:
+        if mount.read_only and not place.read_only and not mount.volume.pieces:
             ignored.append(f"{where}.readOnly")
         ignored += [f"{path}.volumes[{number}].{field}" for field in _without_meaning(raw)]
         if mount.volume.memory and not material_scripts.in_place(mount):

@@ -149,8 +149,9 @@ def _materials(
     labels = (roles[0].template.get("metadata") or {}).get("labels") or {}
     annotations = (roles[0].template.get("metadata") or {}).get("annotations") or {}
     mounts = cluster.spec.jobs.mounts if cluster else Mounts()
-    contained = cluster is not None and cluster.spec.jobs.container_runtime != "none"
-    place = material_reader.Place(job.metadata.namespace, mounts, contained, labels, annotations)
+    runtime = cluster.spec.jobs.container_runtime if cluster else "none"
+    contained, read_only = runtime != "none", runtime in ("pyxis", "apptainer")
+    place = material_reader.Place(job.metadata.namespace, mounts, contained, read_only, labels, annotations)
     pod = roles[0].template["spec"]
     return material_reader.read(path, pod, cpath, pod["containers"][0], place)
 

@@ -327,6 +327,15 @@ def test_no_template_however_odd_raises_anything_else_than_a_refusal(
     subprocess.run(["bash", "-n"], input=script.encode(), check=True, timeout=10)
 
 
+@pytest.mark.parametrize(("runtime", "told"), [("none", True), ("charliecloud", True), ("apptainer", False)])
+def test_read_only_is_told_where_it_can_not_be_had(runtime: str, told: bool) -> None:
+    """A folder that a program could write to against the user's word."""
+    jobs = {**ADMIN, "containerRuntime": runtime, "imageRoot": "/images"}
+    claim = {"persistentVolumeClaim": {"claimName": "home"}}
+    ignored = mounted(claim, "/mnt/home", jobs, readOnly=True).ignored
+    assert (f"{MASTER}.containers[0].volumeMounts[0].readOnly" in ignored) == told
+
+
 def test_shared_memory_is_the_nodes_own() -> None:
     """The usual emptyDir at /dev/shm costs nothing and waits for nobody."""
     made = mounted({"emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}, "/dev/shm")

@@ -30,7 +30,7 @@ exec /usr/bin/env \
   nccl
 TASK
 
-srun --nodes=1 --ntasks=1 --ntasks-per-node=1 --mpi=none /bin/bash -c 'mkdir -p "/var/spool/kubeslurm/$SLURM_JOB_ID"/scratch
+srun --nodes=$SLURM_JOB_NUM_NODES --ntasks=$SLURM_JOB_NUM_NODES --ntasks-per-node=1 --mpi=none /bin/bash -c 'mkdir -p "/var/spool/kubeslurm/$SLURM_JOB_ID"/scratch
 materials="/run/kubeslurm/$SLURM_JOB_ID/${SLURM_RESTART_COUNT:-0}"
 for ((i = 0; i < 600; i++)); do [ -d "$materials" ] && break; sleep 0.1; done
 if [ ! -d "$materials" ]; then

@@ -37,12 +37,13 @@ DEFAULTS: Final[Mapping[str, str]] = {
 
 ACCOUNTED: Final[Mapping[str, str]] = {
     "AccountingStorageTRES": "gres/gpu",
+    "PriorityFlags": "MAX_TRES",
     "PriorityType": "priority/multifactor",
     "PriorityWeightAge": "1000",
     "PriorityWeightFairshare": "100000",
     "PriorityWeightQOS": "100000",
 }
-"""The same with slurmdbd: GPUs are counted, and fair share weighs from the first day on."""
+"""The same with slurmdbd: GPUs are counted, fair share weighs, and a job costs what of a node it keeps from others."""
 
 
 @dataclass(frozen=True, slots=True)

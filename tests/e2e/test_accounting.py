@@ -94,7 +94,7 @@ def run(product: Product, name: str, **annotations: str) -> Raw:
 
 
 def test_a_job_is_counted_under_its_account(accounted: Product) -> None:
-    """In sacct with its QOS and GPUs, and in the fair share of the account; the namespace is the tenant's by a label."""
+    """In sacct with its QOS, its GPUs and what they cost, and in the fair share of the account; the namespace is the tenant's by a label."""
     done = run(accounted, "counted", account="vision", qos="urgent")
     assert newest(done) == "Succeeded", message(done)
     assert conditions(accounted)["IdentityResolved"] == "True"
@@ -102,7 +102,7 @@ def test_a_job_is_counted_under_its_account(accounted: Product) -> None:
     sacct = ("sacct", "-nXP", "-j", job_id, "-o", "account,qos,user,alloctres")
 
     def recorded() -> list[str]:
-        return [line for line in said(accounted, *sacct) if "gres/gpu=8" in line]
+        return [line for line in said(accounted, *sacct) if "billing=32" in line and "gres/gpu=8" in line]
 
     (line,) = accounted.wait("it is in slurmdbd", recorded, 30)
     assert line.startswith("vision|urgent|alice|")

@@ -25,7 +25,8 @@ CONFIG = (
     "PreemptType=preempt/qos",
     "PreemptMode=REQUEUE",
     "JobRequeue=1",
-    "PartitionName=spare Nodes=ALL MaxTime=INFINITE State=UP",
+    'PartitionName=spare Nodes=ALL MaxTime=INFINITE TRESBillingWeights="CPU=1.0,GRES/gpu=4.0" State=UP',
+    "PriorityFlags=MAX_TRES",
 )
 
 
@@ -115,7 +116,8 @@ def until(rest: Slurm, job_id: int, *states: str) -> Job:
     """The job once its state is one of these."""
     end = time.monotonic() + 60
     while (job := rest.job(job_id)).states.base not in states:
-        assert time.monotonic() < end, f"job {job_id} is {job.states} {job.state_reason}"
+        missed = time.monotonic() > end or job.states.finished
+        assert not missed, f"job {job_id} is {job.states} {job.state_reason}"
         time.sleep(0.2)
     return job
 
@@ -128,6 +130,20 @@ def test_a_priority_class_whose_qos_preempts_takes_the_nodes(rest: Slurm) -> Non
     assert until(rest, urgent, "COMPLETED").qos == "urgent"
     assert until(rest, low, "PENDING", "RUNNING").restart_count >= 1
     rest.cancel(low)
+
+
+@pytest.mark.parametrize(("cpus", "gpus", "price"), [(2, 8, 32), (32, 1, 32), (16, 2, 16), (2, 1, 4)])
+def test_a_job_costs_the_larger_part_of_its_node(
+    bare: BareSlurm, rest: Slurm, cpus: int, gpus: int, price: int
+) -> None:
+    """By the weights as they are rendered: CPUs or GPUs, whichever is more of the node."""
+    body = {"partition": "spare", "tres_per_node": f"gres/gpu:{gpus}", "cpus_per_task": cpus, "tasks": 1}
+    whole = write_description(plan({"partition": "spare"})) | body | {"tasks_per_node": 1}
+    job_id = rest.submit(whole, "#!/bin/sh\nsleep 60\n", user="alice").job_id
+    until(rest, job_id, "RUNNING")
+    assert f"billing={price}," in bare.run("scontrol", "show", "job", str(job_id)).stdout
+    rest.cancel(job_id)
+    until(rest, job_id, "CANCELLED")
 
 
 def test_a_dependency_waits_for_the_other_job(rest: Slurm) -> None:

@@ -133,6 +133,30 @@ def test_no_annotation_writes_a_line_of_its_own(name: str, text: str) -> None:
     assert flags in ({f"metadata.annotations[{name}]"}, usual, usual | {f"--{short}"})
 
 
+VALUES = st.sampled_from(
+    ["", "ml", "vision", "physics", "normal", "urgent", "spare", "secret", "high", "vip", "a,b", "\n"]
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["partition", "account", "qos", "dependency", "reservation", "uid"]), VALUES),
+    st.dictionaries(st.sampled_from(["priorityClass", "queue", "minAvailable", "other"]), VALUES),
+    VALUES,
+)
+def test_whatever_is_asked_for_nothing_outside_the_tenants_bounds_is_sent(
+    annotations: dict[str, str], policy: dict[str, str], priority_class: str
+) -> None:
+    """Refused, or one of what the admin listed."""
+    try:
+        sent = write_description(plan(annotations, policy, {"priorityClassName": priority_class}))
+    except InvalidObject:
+        sent = write_description(plan())
+    assert set(sent["partition"].split(",")) <= set(BOUNDS["partitions"])
+    assert sent["account"] in BOUNDS["accounts"]
+    assert sent["qos"] in BOUNDS["qos"]
+    assert not sent.keys() & {"user_id", "group_id", "priority", "nice", "admin_comment"}
+
+
 def test_a_shorter_deadline_wins_over_the_time_asked_for() -> None:
     """Neither promise is broken: the job ends by whichever comes first."""
     request = requests.Request(timed=True, time_minutes=60)

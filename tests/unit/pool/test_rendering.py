@@ -133,6 +133,17 @@ def test_accounting_is_by_slurmdbd_with_gpus_counted() -> None:
     } <= set(lines)
 
 
+def test_all_gpus_of_a_node_cost_what_its_cpus_do() -> None:
+    """Whatever the number of nodes; without accounting there is no price."""
+    price = 'TRESBillingWeights="CPU=1.0,GRES/gpu=4.0"'
+    raw = examples.raw("SlurmCluster", accounted)
+    for made in (files(named("gpu-node", 1), cluster=raw), files(named("gpu-node", 9), cluster=raw)):
+        (line,) = [line for line in made["slurm.conf"].splitlines() if line.startswith("PartitionName=")]
+        assert price in line
+    assert "TRESBillingWeights" not in files(named("gpu-node"))["slurm.conf"]
+    assert "TRESBillingWeights" not in files(cluster=raw)["slurm.conf"]
+
+
 def test_the_weights_of_fair_share_are_the_admins_to_change() -> None:
     """Ours are defaults."""
 

@@ -20,7 +20,7 @@ from kubeslurm.errors import InvalidObject
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.kube import SLURM_CLUSTER
 from kubeslurm_operator.store import Key, Store
-from slurmrest import AsyncSlurm, SlurmError
+from slurmrest import AsyncSlurm, SlurmError, Unavailable
 
 if TYPE_CHECKING:
     from kubeslurm_operator.runtimes import Runtime
@@ -105,7 +105,8 @@ class AccountingLoop:
         try:
             verdict = await bring(slurm, cluster, taken.append)
         except SlurmError as error:
-            verdict = _not_ready("SlurmdbdFailed", str(error))
+            away = isinstance(error, Unavailable)
+            verdict = _not_ready("SlurmdbdUnreachable" if away else "SlurmdbdRefused", str(error))
         await self._tell(taken)
         if verdict.holds:
             self._settled = digest(cluster)

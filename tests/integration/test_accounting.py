@@ -12,7 +12,7 @@ from kubeslurm import accounting
 from kubeslurm.accounting import Step
 from kubeslurm.api.slurmcluster import SlurmCluster
 from kubeslurm_operator.accounting import bring
-from slurmrest import AsyncSlurm, InvalidRequest, SignedTokens, Slurm, number
+from slurmrest import AsyncSlurm, InvalidRequest, SignedTokens, Slurm, Unavailable, number
 from tests.cluster.slurm import BareSlurm
 from tests.integration.conftest import need_root_file_system
 from tests.unit import examples
@@ -116,3 +116,14 @@ def test_slurm_takes_the_tenants_job_and_refuses_a_strangers(bare: BareSlurm) ->
             slurm.submit(job(account="physics", qos="urgent"), "#!/bin/sh\ntrue\n", user="alice")
         shares = {one.name: one for one in slurm.shares(accounts=["ml"])}
         assert "alice" in shares
+
+
+def test_a_slurmdbd_that_is_away_stops_no_job(bare: BareSlurm) -> None:
+    """slurmctld goes by what it knows; the operator is told that slurmdbd can't be reached."""
+    settle(bare, tenants())
+    bare.stop("slurmdbd")
+    with pytest.raises(Unavailable, match="slurmdbd"):
+        settle(bare, tenants())
+    with Slurm(bare.url, SignedTokens(bare.jwt_key)) as slurm:
+        job_id = slurm.submit(job(account="ml"), "#!/bin/sh\ntrue\n", user="alice").job_id
+        assert slurm.job(job_id).account == "ml"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubeslurm import accounting
 from kubeslurm.accounting import AddQos, Found, MakeAccounts, MakeMember, MakeQos, Membership, Step, Wanted
@@ -67,6 +69,23 @@ def test_an_empty_slurmdbd_gets_all_that_tenants_name() -> None:
     members = [step for step in taken if isinstance(step, MakeMember)]
     assert [step.default for step in members] == [True, False]
     assert members[0].membership == Membership("alice", "ml", ("normal", "urgent"), 3)
+
+
+@given(st.sets(st.sampled_from(["normal", "urgent", "low"])), st.integers(0, 6), st.integers(0, 6))
+def test_whatever_was_done_before_the_end_is_the_same(qos: set[str], first: int, second: int) -> None:
+    """An operator that dies after any step, twice, leaves nothing undone and nothing doubled."""
+    want = accounting.wanted(cluster(qos=[{"name": "urgent", "preempts": ["low"]}, {"name": "low"}]))
+    found = Found(frozenset(qos), EMPTY.associations)
+    for died in (first, second):
+        for step in accounting.steps(want, found)[:died]:
+            found = after(found, step)
+    found, _ = settle(want, found)
+    assert found.qos >= {"normal", "urgent", "low"}
+    places = [(one.user, one.account) for one in found.associations]
+    assert sorted(places) == sorted(
+        [("", "root"), ("root", "root"), ("", "ml"), ("", "vision"), ("alice", "ml"), ("alice", "vision")]
+    )
+    assert all(set(one.qos) >= {"normal", "urgent"} for one in found.associations if one.user == "alice")
 
 
 def test_where_all_is_there_is_no_step() -> None:

@@ -31,10 +31,14 @@ if [ ! -d "$materials" ]; then
 fi"""
 
 _LOAD: Final = """\
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "{prefix}${{pair%%=*}}" %s "${{pair#*=}}"
-done < "$materials/{file}\""""
+pairs=()
+load() { # by bytes: a value need not be text
+  local LC_ALL=C pair
+  while IFS= read -r -d '' pair; do
+    pairs+=("$pair")
+    printf -v "$2${pair%%=*}" %s "${pair#*=}"
+  done < "$materials/$1"
+}"""
 
 _LINK: Final = """\
 taken() { echo "kubeslurm: $2 on $SLURMD_NODENAME can't be a link to $1: somebody else has it" >&2; exit 125; }
@@ -69,11 +73,11 @@ def lines(materials: Materials, words: Iterable[Word]) -> list[str]:
         return []
     refs = {piece.name for word in words for piece in word if isinstance(piece, Ref)}
     names = sorted({name.removeprefix(CHOSEN).removeprefix(ALL) for name in refs if name.startswith((CHOSEN, ALL))})
-    found = ["pairs=()"]
+    found = [_LOAD]
     found += [f"{ALL}{name}={shell((f'$({name})',))}" for name in names]
-    found += [_LOAD.format(prefix=ALL, file="from")]
+    found += [f"load from {ALL}"]
     found += [f"{CHOSEN}{name}=${ALL}{name}" for name in names]
-    found += [_LOAD.format(prefix=CHOSEN, file="env")]
+    found += [f"load env {CHOSEN}"]
     return found
 
 

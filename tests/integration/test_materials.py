@@ -28,8 +28,8 @@ from tests.unit.examples import Raw, container
 pytestmark = pytest.mark.slurm
 
 NODES = 2
-VALUE = "s3cr3t 'value'\n$(with) `all`"
-FOUND = {Source("Secret", "database"): {"password": VALUE.encode(), "cert": b"\xff\0cert"}}
+VALUE = b"s3cr3t 'value'\n$(with) `all`\xff\xc3"
+FOUND = {Source("Secret", "database"): {"password": VALUE, "cert": b"\xff\0cert"}}
 
 
 def small(raw: Raw) -> None:
@@ -118,7 +118,7 @@ def test_a_secret_reaches_all_ranks_and_nothing_else(pool: BareSlurm, rest: Slur
     reached(rest, job_id, "COMPLETED")
     for rank in range(NODES):
         said = pool.run("cat", f"/var/log/jobs/{job_id}/{rank}.out").stdout.split("\n")
-        assert bytes.fromhex(said[0]) == VALUE.encode()
+        assert bytes.fromhex(said[0]) == VALUE
         assert bytes.fromhex(said[1]) == b"\xff\0cert"
         assert said[2:5] == ["600 alice", "700 alice", "755 alice"]
     left = ["sh", "-c", f"ls -d /run/kubeslurm/{job_id} /var/spool/kubeslurm/{job_id} /tmp/secrets/db /tmp/new; true"]

@@ -64,7 +64,13 @@ def run_task(made: JobPlan, folder: Path, tar: bytes) -> bytes:
     with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
         opened.extractall(place, filter="data")
     task = task.replace(materials.ROOT, str(folder)).replace("cd -- /workspace", "cd -- /")
-    environment = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "8", "PATH": "/usr/bin:/bin"}
+    environment = {
+        "SLURM_JOB_ID": "7",
+        "SLURM_PROCID": "0",
+        "SLURM_NTASKS": "8",
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+    }
     done = subprocess.run(["/bin/bash", "-c", task], env=environment, capture_output=True, timeout=20, check=True)
     return done.stdout
 
@@ -78,7 +84,7 @@ def test_a_secrets_value_is_nowhere_in_the_script() -> None:
 
 
 @given(st.binary(max_size=200).filter(lambda value: b"\0" not in value))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_value_arrives_byte_for_byte(tmp_path_factory: pytest.TempPathFactory, value: bytes) -> None:
     """From the object through the bundle and the shell into the program's environment."""
     made = plan({"env": [{"name": "PASSWORD", "valueFrom": SECRET_REF}], "command": ["cat", "/proc/self/environ"]})

@@ -8,14 +8,15 @@ if [ ! -d "$materials" ]; then
   exit 125
 fi
 pairs=()
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_F_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/from"
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_V_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/env"
+load() { # by bytes: a value need not be text
+  local LC_ALL=C pair
+  while IFS= read -r -d '' pair; do
+    pairs+=("$pair")
+    printf -v "$2${pair%%=*}" %s "${pair#*=}"
+  done < "$materials/$1"
+}
+load from KUBESLURM_F_
+load env KUBESLURM_V_
 runtime=$(type -P apptainer) || { echo "kubeslurm: no apptainer on $SLURMD_NODENAME" >&2; exit 127; }
 [ -e /images/registry.example%team%train+1.sif ] || { echo "kubeslurm: no image /images/registry.example%team%train+1.sif on $SLURMD_NODENAME" >&2; exit 125; }
 mounts=(--bind "/run/kubeslurm/$SLURM_JOB_ID/${SLURM_RESTART_COUNT:-0}"/volumes/hub:/etc/hub:ro --bind "/var/spool/kubeslurm/$SLURM_JOB_ID"/scratch:/scratch)

@@ -8,14 +8,15 @@ if [ ! -d "$materials" ]; then
   exit 125
 fi
 pairs=()
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_F_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/from"
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_V_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/env"
+load() { # by bytes: a value need not be text
+  local LC_ALL=C pair
+  while IFS= read -r -d '' pair; do
+    pairs+=("$pair")
+    printf -v "$2${pair%%=*}" %s "${pair#*=}"
+  done < "$materials/$1"
+}
+load from KUBESLURM_F_
+load env KUBESLURM_V_
 runtime=$(type -P ch-run) || { echo "kubeslurm: no ch-run on $SLURMD_NODENAME" >&2; exit 127; }
 export USER=$(id -un)
 [ -e /images/registry.example%team%train+1 ] || { echo "kubeslurm: no image /images/registry.example%team%train+1 on $SLURMD_NODENAME" >&2; exit 125; }

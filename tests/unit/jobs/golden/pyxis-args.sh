@@ -7,14 +7,15 @@ if [ ! -d "$materials" ]; then
   exit 125
 fi
 pairs=()
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_F_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/from"
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_V_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/env"
+load() { # by bytes: a value need not be text
+  local LC_ALL=C pair
+  while IFS= read -r -d '' pair; do
+    pairs+=("$pair")
+    printf -v "$2${pair%%=*}" %s "${pair#*=}"
+  done < "$materials/$1"
+}
+load from KUBESLURM_F_
+load env KUBESLURM_V_
 export RANK=$SLURM_PROCID WORLD_SIZE=1 PET_NODE_RANK=$SLURM_PROCID
 export PET_MASTER_ADDR=$MASTER_ADDR PET_MASTER_PORT=$MASTER_PORT
 for name in ${!SLURM_@} ${!SRUN_@} ${!PMI_@} ${!PMIX_@}; do unset "$name"; done

@@ -7,14 +7,15 @@ if [ ! -d "$materials" ]; then
   exit 125
 fi
 pairs=()
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_F_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/from"
-while IFS= read -r -d '' pair; do
-  pairs+=("$pair")
-  printf -v "KUBESLURM_V_${pair%%=*}" %s "${pair#*=}"
-done < "$materials/env"
+load() { # by bytes: a value need not be text
+  local LC_ALL=C pair
+  while IFS= read -r -d '' pair; do
+    pairs+=("$pair")
+    printf -v "$2${pair%%=*}" %s "${pair#*=}"
+  done < "$materials/$1"
+}
+load from KUBESLURM_F_
+load env KUBESLURM_V_
 export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID
 export LOCAL_WORLD_SIZE=8 NODE_RANK=$SLURM_NODEID GROUP_RANK=$SLURM_NODEID
 export OMP_NUM_THREADS=4

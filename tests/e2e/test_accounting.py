@@ -94,7 +94,7 @@ def run(product: Product, name: str, **annotations: str) -> Raw:
 
 
 def test_a_job_is_counted_under_its_account(accounted: Product) -> None:
-    """In sacct with its QOS, its GPUs and what they cost, and in the fair share of the account; the namespace is the tenant's by a label."""
+    """In sacct with its QOS, GPUs and what they cost, and in the account's fair share; its namespace counts by a label."""
     done = run(accounted, "counted", account="vision", qos="urgent")
     assert newest(done) == "Succeeded", message(done)
     assert conditions(accounted)["IdentityResolved"] == "True"

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
-from kubeslurm import mirror, names, training
+from kubeslurm import mirror, names, run_policy, training
 from kubeslurm.conditions import find, parse_time, rfc3339
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan, RestartPolicy
@@ -316,6 +316,8 @@ def _drive(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
 
 def _submit(snapshot: JobSnapshot, draft: _Draft) -> None:
     """Unless it would wait on its nodes for what is not there: then it waits here."""
+    if run_policy.of(snapshot.raw).suspend:
+        return
     if not snapshot.missing:
         draft.actions.append(Submit())
         return

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kubeslurm import expansion, launch, material_scripts, names, quantities, requests, tenants, times
+from kubeslurm import expansion, launch, material_scripts, names, quantities, requests, run_policy, tenants, times
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob, ReplicaSpec
 from kubeslurm.api.slurmcluster import JobDefaults, Jobs, Mounts, SlurmCluster
@@ -257,14 +257,7 @@ def _policy(job: PyTorchJob) -> Raw:
     policy = {key: value for key, value in (job.spec.run_policy or {}).items() if value is not None}
     for field in sorted(policy.keys() - _POLICY_READ):
         raise Untranslated(f"spec.runPolicy.{field}", "not supported yet")
-    if policy.get("cleanPodPolicy", "None") != "None":
-        raise Untranslated("spec.runPolicy.cleanPodPolicy", "only None is supported yet")
-    if policy.get("suspend", False) is not False:
-        raise Untranslated("spec.runPolicy.suspend", "not supported yet")
-    for field, least in (("activeDeadlineSeconds", 1), ("backoffLimit", 0)):
-        value = policy.get(field, least)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 2**31:
-            raise InvalidObject(f"spec.runPolicy.{field}", f"a whole number of at least {least} is wanted")
+    run_policy.read(policy)
     if not isinstance(policy.get("schedulingPolicy", {}), dict):
         raise InvalidObject("spec.runPolicy.schedulingPolicy", "an object is wanted")
     if job.spec.elastic_policy is not None:

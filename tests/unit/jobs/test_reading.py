@@ -172,7 +172,12 @@ MASTER = "spec.pytorchReplicaSpecs.Master.template.spec"
         (lambda raw: raw["spec"].update(nprocPerNode="0"), "spec.nprocPerNode"),
         (wish("rank", nproc="4"), "spec.nprocPerNode"),
         (wish("both"), "metadata.annotations[slurm.bridge/launcher]"),
-        (lambda raw: raw["spec"].update(runPolicy={"suspend": True}), "spec.runPolicy.suspend"),
+        (lambda raw: raw["spec"].update(runPolicy={"suspend": "yes"}), "spec.runPolicy.suspend"),
+        (lambda raw: raw["spec"].update(runPolicy={"cleanPodPolicy": "Some"}), "spec.runPolicy.cleanPodPolicy"),
+        (
+            lambda raw: raw["spec"].update(runPolicy={"ttlSecondsAfterFinished": -1}),
+            "spec.runPolicy.ttlSecondsAfterFinished",
+        ),
         (
             lambda raw: raw["spec"].update(runPolicy={"ttlSecondsAfterFinished": 1}),
             "spec.runPolicy.ttlSecondsAfterFinished",

@@ -60,6 +60,7 @@ install -o slurm -g slurm -m 0600 /keys/slurm.key /etc/slurm/slurm.key
 : > /etc/slurm/plugstack.conf
 mkdir -p /run/slurm /var/spool/slurmd
 mkdir -p -m 0711 /var/log/jobs
+rm -rf /run/kubeslurm/* # of jobs that ended with this container's last life
 chown root /run/slurm
 # slurmd waits ten seconds before it tries again: start it when the controller answers
 until (exec 3<>"/dev/tcp/$SLURMCTLD_HOST/$SLURMCTLD_PORT") 2>/dev/null; do sleep 0.5; done

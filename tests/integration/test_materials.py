@@ -171,3 +171,20 @@ def test_a_folder_that_somebody_else_made_is_not_used(pool: BareSlurm, rest: Slu
     said = pool.run("sh", "-c", f"cat /var/log/jobs/{job_id}/[0-9]*.out").stdout
     assert "kubeslurm: /tmp/secrets/db on gpu-node-" in said
     pool.run("rmdir", "/tmp/secrets")
+
+
+def test_what_a_job_of_the_same_number_left_is_taken_away_first(pool: BareSlurm, rest: Slurm) -> None:
+    """Where an Epilog did not run: nothing of it may come to another user."""
+    number = int(pool.run("sbatch", "--parsable", "--wrap", "true", user="alice").stdout) + 1
+    left = f"mkdir -p -m 700 /run/kubeslurm/{number}/0 && echo alices > /run/kubeslurm/{number}/0/env"
+    for node in pool.nodes:
+        pool.on_node(node, "sh", "-c", left)
+    job_id = int(pool.run("sbatch", "--parsable", "--wrap", "sleep 5", user="bob").stdout)
+    job = reached(rest, job_id, "RUNNING")
+    assert job_id == number
+    end = time.monotonic() + 10
+    look = ("sh", "-c", f"ls -lA /run/kubeslurm/{number} 2>&1; true")
+    while (said := pool.on_node(expand(job.nodes)[0], *look)) != b"total 0\n":
+        assert time.monotonic() < end, said
+        time.sleep(0.1)
+    pool.run("scancel", str(job_id))

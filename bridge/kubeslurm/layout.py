@@ -72,6 +72,9 @@ class PartitionLayout:
     default_time: str | None
     priority_tier: int | None
     state: str
+    allow_accounts: tuple[str, ...] = ()
+    allow_qos: tuple[str, ...] = ()
+    """Either empty: all may."""
     gpu_weight: float | None = None
     """How many CPUs a GPU is worth where usage is counted; None where nothing is, or there are no GPUs."""
 
@@ -147,6 +150,8 @@ def _partition(partition: Partition, lists: Mapping[str, str], counted: Mapping[
         default_time=partition.default_time,
         priority_tier=partition.priority_tier,
         state=partition.state,
+        allow_accounts=tuple(sorted(set(partition.allow_accounts))),
+        allow_qos=tuple(sorted(set(partition.allow_qos))),
         gpu_weight=_gpu_weight([counted[name] for name in partition.node_sets if name in counted]),
     )
 

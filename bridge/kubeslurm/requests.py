@@ -91,7 +91,7 @@ def read(
     if cluster is None:
         ignored += [where for where, name in [*classes, (f"{_POLICY}.queue", policy.get("queue"))] if name]
     time = _time(annotations)
-    return Request(
+    request = Request(
         partition=bounds.partition(policy.get("queue")),
         account=bounds.account(),
         qos=bounds.qos(classes),
@@ -104,6 +104,22 @@ def read(
         dependency=_dependency(annotations),
         ignored=tuple(ignored),
     )
+    if cluster is not None:
+        _check_allowed(request, cluster, annotations)
+    return request
+
+
+def _check_allowed(request: Request, cluster: SlurmCluster, annotations: Mapping[str, str]) -> None:
+    """A job whose account or QOS none of its partitions takes would wait for ever."""
+    chosen = [one for one in cluster.spec.partitions if one.name in (request.partition or "").split(",")]
+    for what, value, lists in (
+        ("account", request.account, [one.allow_accounts for one in chosen]),
+        ("qos", request.qos, [one.allow_qos for one in chosen]),
+    ):
+        if lists and all(allowed and value not in allowed for allowed in lists):
+            given = [name for name in (names.ANNOTATION_PARTITION, f"{names.GROUP}/{what}") if name in annotations]
+            where = path(given[0]) if given else "metadata.namespace"
+            raise InvalidObject(where, f"partition {request.partition} does not take {what} {value or 'none'}")
 
 
 @dataclass(frozen=True, slots=True)

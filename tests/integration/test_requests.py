@@ -26,6 +26,7 @@ CONFIG = (
     "PreemptMode=REQUEUE",
     "JobRequeue=1",
     'PartitionName=spare Nodes=ALL MaxTime=INFINITE TRESBillingWeights="CPU=1.0,GRES/gpu=4.0" State=UP',
+    "PartitionName=closed Nodes=ALL AllowAccounts=chemistry State=UP",
     "PriorityFlags=MAX_TRES",
 )
 
@@ -160,3 +161,15 @@ def test_a_job_is_in_the_groups_of_its_tenants_user(bare: BareSlurm, rest: Slurm
     job_id = submit(rest, plan({}, ["id", "-G"]))
     assert until(rest, job_id, "COMPLETED", "FAILED").states.base == "COMPLETED"
     assert bare.run("sh", "-c", f"cat /var/log/jobs/{job_id}/0.out").stdout.split() == ["1000", "2000", "2001"]
+
+
+def test_a_job_that_its_partition_does_not_take_waits_for_ever(rest: Slurm) -> None:
+    """Slurm takes it and says nothing: why it is refused before that."""
+    whole = write_description(plan({"account": "physics"})) | {"partition": "closed"}
+    job_id = rest.submit(whole, "#!/bin/sh\ntrue\n", user="alice").job_id
+    end = time.monotonic() + 20
+    while rest.job(job_id).state_reason in ("None", "Priority", "Resources", "Dependency"):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert rest.job(job_id).states.base == "PENDING"
+    rest.cancel(job_id)

@@ -57,6 +57,14 @@ class Partition(Model):
     max_time: SlurmTime = Field(default="UNLIMITED", description="Longest time limit of a job.")
     default_time: SlurmTime | None = Field(default=None, description="Time limit of a job that names none.")
     priority_tier: int | None = Field(default=None, description="Jobs of a higher tier go first.", ge=0, le=65533)
+    allow_accounts: list[AccountName] = Field(
+        default_factory=list,
+        description="Accounts whose jobs it takes, however they come; all when empty.",
+        max_length=256,
+    )
+    allow_qos: list[AccountName] = Field(
+        default_factory=list, description="QOS whose jobs it takes, however they come; all when empty.", max_length=256
+    )
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = Field(default="UP", description="May jobs be queued and run?")
 
     @field_validator("node_sets")
@@ -192,6 +200,7 @@ class ClusterSpec(Model):
         self._check_tenants()
         self._check_queues()
         self._check_accounting()
+        self._check_allowed()
         return self
 
     def _check_queues(self) -> None:
@@ -199,6 +208,15 @@ class ClusterSpec(Model):
         for queue, partition in self.jobs.queues.items():
             if partition not in known:
                 raise InvalidObject(f"jobs.queues[{queue}]", f"there is no partition {partition!r}")
+
+    def _check_allowed(self) -> None:
+        """Slurm heeds these lists only where it checks associations and QOS (24.11: else every job runs)."""
+        enforced = self.accounting.enforce if self.accounting else []
+        for index, partition in enumerate(self.partitions):
+            if partition.allow_accounts and not enforced:
+                raise InvalidObject(f"partitions[{index}].allowAccounts", "of no effect without accounting.enforce")
+            if partition.allow_qos and "qos" not in enforced:
+                raise InvalidObject(f"partitions[{index}].allowQos", "of no effect without qos in accounting.enforce")
 
     def _check_accounting(self) -> None:
         if self.accounting is None:

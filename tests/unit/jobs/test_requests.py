@@ -197,6 +197,37 @@ def test_a_class_or_queue_outside_the_table_or_the_bounds_is_refused(policy: Raw
     assert caught.value.path == path
 
 
+@pytest.mark.parametrize(
+    ("annotations", "refused"),
+    [
+        ({}, None),
+        ({"partition": "spare"}, "partition"),
+        ({"partition": "spare", "account": "vision"}, None),
+        ({"partition": "spare,gpu_partition"}, None),
+        ({"qos": "urgent"}, "qos"),
+        ({"partition": "spare", "account": "vision", "qos": "urgent"}, None),
+    ],
+)
+def test_what_no_chosen_partition_takes_is_refused(annotations: dict[str, str], refused: str | None) -> None:
+    """In Slurm it would wait for ever."""
+
+    def allowing(raw: Raw) -> None:
+        bounded(raw)
+        raw["spec"]["accounting"] = {"database": {"host": "db", "passwordSecret": {"name": "db"}}}
+        raw["spec"]["partitions"][0]["allowQos"] = ["normal"]
+        raw["spec"]["partitions"][1]["allowAccounts"] = ["vision"]
+
+    def change(raw: Raw) -> None:
+        raw["metadata"]["annotations"] = {f"slurm.bridge/{key}": text for key, text in annotations.items()}
+
+    try:
+        read_pytorchjob(examples.training(change), examples.cluster(allowing), [examples.nodeset()])
+        found = None
+    except InvalidObject as error:
+        found = error.path
+    assert found == (f"metadata.annotations[slurm.bridge/{refused}]" if refused else None)
+
+
 def test_what_a_gang_has_anyway_is_listed_as_ignored() -> None:
     """minAvailable and minResources."""
     made = plan(policy={"minAvailable": 64, "minResources": {"cpu": "1"}})

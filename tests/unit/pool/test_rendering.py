@@ -144,6 +144,36 @@ def test_all_gpus_of_a_node_cost_what_its_cpus_do() -> None:
     assert "TRESBillingWeights" not in files(cluster=raw)["slurm.conf"]
 
 
+def test_a_partition_takes_the_accounts_and_qos_that_it_is_told() -> None:
+    """Sorted; all where nothing is said."""
+
+    def change(raw: Raw) -> None:
+        accounted(raw)
+        raw["spec"]["accounting"]["enforce"] = ["associations", "qos"]
+        raw["spec"]["partitions"][0] |= {"allowAccounts": ["vision", "ml"], "allowQos": ["normal"]}
+
+    made = files(cluster=examples.raw("SlurmCluster", change))["slurm.conf"]
+    assert " AllowAccounts=ml,vision AllowQos=normal " in made
+    assert "Allow" not in files()["slurm.conf"]
+
+
+@pytest.mark.parametrize(
+    ("enforce", "field"),
+    [(None, "allowAccounts"), ([], "allowAccounts"), (None, "allowQos"), (["associations"], "allowQos")],
+)
+def test_lists_that_slurm_would_not_heed_are_refused(enforce: list[str] | None, field: str) -> None:
+    """Without slurmdbd's associations and QOS it takes every job."""
+
+    def change(raw: Raw) -> None:
+        if enforce is not None:
+            accounted(raw)
+            raw["spec"]["accounting"]["enforce"] = enforce
+        raw["spec"]["partitions"][0][field] = ["ml"]
+
+    with pytest.raises(InvalidObject, match=rf"^spec.partitions\[0\].{field}: of no effect"):
+        examples.cluster(change)
+
+
 def test_the_weights_of_fair_share_are_the_admins_to_change() -> None:
     """Ours are defaults."""
 

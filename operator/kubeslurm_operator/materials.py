@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kubeslurm import materials
+from kubeslurm import materials, training
 from kubeslurm.api.nodeset import CONTAINER
 from kubeslurm.materials import Source
 from kubeslurm.plans import JobPlan
@@ -41,8 +41,9 @@ class Bringer:
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def missing(self, raw: Raw, plan: JobPlan | None) -> tuple[str, ...]:
-        """What the job wants and its namespace does not have."""
-        if plan is None or not plan.materials.sources:
+        """What the job wants and its namespace does not have; nothing is asked for a job that is not to be submitted."""
+        over = raw["metadata"].get("deletionTimestamp") or training.finished(raw.get("status") or {})
+        if plan is None or not plan.materials.sources or over:
             return ()
         return materials.missing(plan.materials, await self._read(raw, plan))
 

@@ -103,6 +103,14 @@ async def test_what_went_away_meanwhile_is_told_and_not_brought(monkeypatch: pyt
     assert api.said == ["MaterialsMissing: waits for Secret hub"]
 
 
+async def test_nothing_is_asked_for_a_job_that_goes_away() -> None:
+    """It must be able to, whatever becomes of its Secrets."""
+    one = bringer(api := Api(None))
+    going = {"metadata": RAW["metadata"] | {"deletionTimestamp": "2026-12-01T12:00:00Z"}}
+    assert await one.missing(going, plan()) == ()
+    assert api.asked == []
+
+
 async def test_a_job_without_materials_asks_for_nothing() -> None:
     """No call at all."""
     plain = read_pytorchjob(examples.training(), examples.cluster(), [examples.nodeset()])

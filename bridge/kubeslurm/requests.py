@@ -116,10 +116,11 @@ def _check_allowed(request: Request, cluster: SlurmCluster, annotations: Mapping
         ("account", request.account, [one.allow_accounts for one in chosen]),
         ("qos", request.qos, [one.allow_qos for one in chosen]),
     ):
-        if lists and all(allowed and value not in allowed for allowed in lists):
+        # without a word of ours it is the user's default in slurmdbd, which is not known here
+        if value and lists and all(allowed and value not in allowed for allowed in lists):
             given = [name for name in (names.ANNOTATION_PARTITION, f"{names.GROUP}/{what}") if name in annotations]
             where = path(given[0]) if given else "metadata.namespace"
-            raise InvalidObject(where, f"partition {request.partition} does not take {what} {value or 'none'}")
+            raise InvalidObject(where, f"partition {request.partition} does not take {what} {value}")
 
 
 @dataclass(frozen=True, slots=True)

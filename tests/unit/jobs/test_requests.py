@@ -228,6 +228,17 @@ def test_what_no_chosen_partition_takes_is_refused(annotations: dict[str, str], 
     assert found == (f"metadata.annotations[slurm.bridge/{refused}]" if refused else None)
 
 
+def test_a_default_that_only_slurm_knows_is_left_to_slurm() -> None:
+    """A tenant without accounts and QOS of its own: what its user has in slurmdbd counts."""
+
+    def allowing(raw: Raw) -> None:
+        raw["spec"]["accounting"] = {"database": {"host": "db", "passwordSecret": {"name": "db"}}}
+        raw["spec"]["partitions"][0] |= {"allowQos": ["normal"], "allowAccounts": ["ml"]}
+
+    made = read_pytorchjob(examples.training(), examples.cluster(allowing), [examples.nodeset()])
+    assert not write_description(made).keys() & {"account", "qos"}
+
+
 def test_what_a_gang_has_anyway_is_listed_as_ignored() -> None:
     """minAvailable and minResources."""
     made = plan(policy={"minAvailable": 64, "minResources": {"cpu": "1"}})

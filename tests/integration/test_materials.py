@@ -23,7 +23,7 @@ from slurmrest import Job, SignedTokens, Slurm
 from slurmrest.hostlists import expand
 from tests.cluster.slurm import BareSlurm
 from tests.unit import examples
-from tests.unit.examples import Raw, container
+from tests.unit.examples import Raw, container, only_master
 
 pytestmark = pytest.mark.slurm
 
@@ -121,7 +121,7 @@ def test_a_secret_reaches_all_ranks_and_nothing_else(pool: BareSlurm, rest: Slur
         assert bytes.fromhex(said[0]) == VALUE
         assert bytes.fromhex(said[1]) == b"\xff\0cert"
         assert said[2:5] == ["600 alice", "700 alice", "755 alice"]
-    left = ["sh", "-c", f"ls -d /run/kubeslurm/{job_id} /var/spool/kubeslurm/{job_id} /tmp/secrets/db /tmp/new; true"]
+    left = ["sh", "-c", f"ls -d /run/kubeslurm/{job_id} /var/spool/kubeslurm/{job_id} /tmp/secrets /tmp/new; true"]
     for node in pool.nodes:
         wait_empty(pool, node, left)
 
@@ -188,3 +188,34 @@ def test_what_a_job_of_the_same_number_left_is_taken_away_first(pool: BareSlurm,
         assert time.monotonic() < end, said
         time.sleep(0.1)
     pool.run("scancel", str(job_id))
+
+
+def claim_plan(command: str) -> JobPlan:
+    """A job that has a folder of the nodes as a link."""
+
+    def change(raw: Raw) -> None:
+        raw["metadata"]["uid"] = f"test-{time.monotonic_ns()}"
+        volume = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
+        only_master(raw).update(
+            command=["sh", "-c", command],
+            workingDir="/tmp",
+            resources={"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": "1", "memory": "1Gi"}},
+            volumeMounts=[{"name": "home", "mountPath": "/tmp/claims/home"}],
+        )
+        raw["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["volumes"] = [volume]
+
+    claim = {"namespace": "research", "name": "home", "path": "/var/tmp"}
+    cluster = examples.cluster(lambda raw: raw["spec"]["jobs"].update(mounts={"claims": [claim]}))
+    return read_pytorchjob(examples.training(change), cluster, [examples.nodeset(small)])
+
+
+def test_a_link_that_two_jobs_have_goes_with_the_last(pool: BareSlurm, rest: Slurm) -> None:
+    """Both on one node."""
+    long, short = (claim_plan(f"ls -d /tmp/claims/home/. && sleep {seconds}") for seconds in (8, 2))
+    first, second = submitted(rest, long), submitted(rest, short)
+    node = expand(reached(rest, first, "RUNNING").nodes)[0]
+    assert expand(reached(rest, second, "COMPLETED").nodes) == [node]
+    time.sleep(1)
+    assert pool.on_node(node, "readlink", "/tmp/claims/home") == b"/var/tmp\n"
+    reached(rest, first, "COMPLETED")
+    wait_empty(pool, node, ["sh", "-c", "ls -d /tmp/claims; true"])

@@ -92,7 +92,7 @@ def prepare(container: Container | None, materials: Materials) -> list[str]:
         return []
     program = {APPTAINER: "apptainer", CHARLIECLOUD: "ch-run"}[container.runtime]
     return [
-        f'runtime=$(type -P {program}) || {{ echo "kubeslurm: no {program} on $SLURMD_NODENAME" >&2; exit 127; }}',
+        f'KUBESLURM_RUN=$(type -P {program}) || {{ echo "kubeslurm: no {program} on $SLURMD_NODENAME" >&2; exit 127; }}',
         *(["export USER=$(id -un)"] if container.runtime == CHARLIECLOUD else []),  # ch-run does not start without
         *_image_here(container),
         *_mounts(container, materials),
@@ -114,7 +114,7 @@ def _mounts(container: Container, materials: Materials) -> list[str]:
         words.append(f"--bind {source}:{path}{flag}")
         if container.runtime == CHARLIECLOUD and path.startswith("/tmp/"):
             lines.append(f"[ ! -d {source} ] || mkdir -p {path}")
-    return [*lines, f"mounts=({' '.join(words)})"]
+    return [*lines, f"KUBESLURM_MOUNTS=({' '.join(words)})"]
 
 
 _GIVEN: Final = (
@@ -124,10 +124,10 @@ _GIVEN: Final = (
 """What a task is told by Slurm and by this script wins over the image, too."""
 
 _IMAGE_ENV: Final = """\
-[ ! -f {image}/ch/environment ] || while IFS= read -r line; do
-  case ${{line%%=*}} in
-    MASTER_*|*RANK|*WORLD_SIZE|PET_*|OMP_NUM_THREADS|CUDA_VISIBLE_DEVICES|*[!A-Za-z0-9_]*|[!A-Za-z_]*|'') ;;
-    *) export "$line" ;;
+[ ! -f {image}/ch/environment ] || while IFS= read -r KUBESLURM_LINE; do
+  case ${{KUBESLURM_LINE%%=*}} in
+    KUBESLURM_*|MASTER_*|*RANK|*WORLD_SIZE|PET_*|OMP_NUM_THREADS|CUDA_VISIBLE_DEVICES|*[!A-Za-z0-9_]*|[!A-Za-z_]*|'') ;;
+    *) export "$KUBESLURM_LINE" ;;
   esac
 done < {image}/ch/environment"""
 
@@ -150,10 +150,10 @@ def wrap(container: Container | None, words: Sequence[str]) -> list[str]:
         return ["/bin/sh", "/etc/rc", *words] if container.entrypoint else list(words)
     place = [shell((container.workdir,))] if container.workdir else []
     image = shlex.quote(container.image)
-    mounts = '"${mounts[@]}"'
+    mounts = '"${KUBESLURM_MOUNTS[@]}"'
     if container.runtime == APPTAINER:
         gpus = [f"--{container.gpus}"] if container.gpus else []
         start = "run" if container.entrypoint else "exec"
         pwd = ["--pwd", *place] if place else []
-        return ['"$runtime"', start, "--no-home", *gpus, *pwd, mounts, image, *words]
-    return ['"$runtime"', "--write-fake", "--cd", *(place or ["/"]), mounts, image, "--", *words]
+        return ['"$KUBESLURM_RUN"', start, "--no-home", *gpus, *pwd, mounts, image, *words]
+    return ['"$KUBESLURM_RUN"', "--write-fake", "--cd", *(place or ["/"]), mounts, image, "--", *words]

@@ -31,11 +31,11 @@ if [ ! -d "$materials" ]; then
 fi"""
 
 _LOAD: Final = """\
-pairs=()
+KUBESLURM_PAIRS=() # by names that no user's variable can have
 load() { # by bytes: a value need not be text
   local LC_ALL=C pair
   while IFS= read -r -d '' pair; do
-    pairs+=("$pair")
+    KUBESLURM_PAIRS+=("$pair")
     printf -v "$2${pair%%=*}" %s "${pair#*=}"
   done < "$materials/$1"
 }"""
@@ -85,9 +85,9 @@ def exports(materials: Materials, environment: Iterable[tuple[str, Word]], prefi
     """Right before the program: its variables, after which no command of ours may be searched for. `prefix`: of names."""
     if not materials.brought:
         return []
-    given = [f'export "{prefix}$pair"' if prefix else 'export "$pair"']
     assigned = [f"export {prefix}{name}={shell(value)}" for name, value in environment if late(value)]
-    return [f'for pair in "${{pairs[@]}}"; do {given[0]}; done', *assigned]
+    loop = f'for KUBESLURM_PAIR in "${{KUBESLURM_PAIRS[@]}}"; do export "{prefix}$KUBESLURM_PAIR"; done'
+    return [loop, *assigned]
 
 
 def links(materials: Materials) -> list[str]:

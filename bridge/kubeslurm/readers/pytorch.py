@@ -19,7 +19,7 @@ from kubeslurm.api.tenants import Tenant
 from kubeslurm.containers import Container
 from kubeslurm.errors import InvalidObject, Untranslated
 from kubeslurm.expansion import Ref, Word
-from kubeslurm.materials import Materials
+from kubeslurm.materials import Materials, usable
 from kubeslurm.plans import JobPlan, Launcher, RestartPolicy, Role
 from kubeslurm.readers import images as image_reader
 from kubeslurm.readers import materials as material_reader
@@ -440,7 +440,7 @@ def _environment(path: str, container: Raw, runtime: Sequence[str], materials: M
             known[name] = (Ref(material_scripts.CHOSEN + name),)
         else:
             raise Untranslated(f"{where}.valueFrom", "not supported yet")
-        if material_scripts.late(known[name]) and not _IDENTIFIER.match(name):
+        if material_scripts.late(known[name]) and not usable(name):
             raise Untranslated(f"{where}.name", f"{name[:40]!r} can't hold what a ConfigMap or Secret gives")
     return known
 

@@ -125,6 +125,26 @@ def test_env_wins_over_envfrom_and_both_over_what_a_node_has(tmp_path: Path) -> 
     assert {b"A=plain", b"B=secret", b"C=map", b"PATH=map"} <= set(seen)
 
 
+def test_a_variable_may_have_any_name_that_a_task_itself_could_use(tmp_path: Path) -> None:
+    """None of the script's own is in its way."""
+    names = [
+        *("pair", "pairs", "materials", "runtime", "mounts", "name", "i", "task", "first", "folder", "load", "LC_ALL")
+    ]
+    made = plan({"envFrom": [{"configMapRef": {"name": "settings"}}], "command": ["/bin/cat", "/proc/self/environ"]})
+    bundle = materials.bundle(made.materials, {SETTINGS: {name: name[::-1].encode() for name in names}})
+    seen = run_task(made, tmp_path, bundle.tar).split(b"\0")
+    assert {f"{name}={name[::-1]}".encode() for name in names} <= set(seen)
+
+
+@pytest.mark.parametrize("name", ["UID", "KUBESLURM_PAIRS", "a.b"])
+def test_a_variable_that_would_hold_a_secrets_value_needs_a_usable_name(name: str) -> None:
+    """Refused by its path, as one that comes of the Secret itself."""
+    password = {"name": "PASSWORD", "valueFrom": SECRET_REF}
+    with pytest.raises(InvalidObject) as caught:
+        plan({"env": [password, {"name": name, "value": "x$(PASSWORD)"}]})
+    assert caught.value.path == f"{MASTER}.containers[0].env[1].name"
+
+
 def test_optional_objects_may_be_absent_and_others_hold_the_job() -> None:
     """Scenario 13: the variable is absent; what is missing is told in words."""
     made = plan(

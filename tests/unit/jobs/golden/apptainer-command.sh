@@ -7,34 +7,34 @@ if [ ! -d "$materials" ]; then
   echo "kubeslurm: ConfigMaps and Secrets did not come to $SLURMD_NODENAME within 60 s" >&2
   exit 125
 fi
-pairs=()
+KUBESLURM_PAIRS=() # by names that no user's variable can have
 load() { # by bytes: a value need not be text
   local LC_ALL=C pair
   while IFS= read -r -d '' pair; do
-    pairs+=("$pair")
+    KUBESLURM_PAIRS+=("$pair")
     printf -v "$2${pair%%=*}" %s "${pair#*=}"
   done < "$materials/$1"
 }
 load from KUBESLURM_F_
 load env KUBESLURM_V_
-runtime=$(type -P apptainer) || { echo "kubeslurm: no apptainer on $SLURMD_NODENAME" >&2; exit 127; }
+KUBESLURM_RUN=$(type -P apptainer) || { echo "kubeslurm: no apptainer on $SLURMD_NODENAME" >&2; exit 127; }
 [ -e /images/registry.example%team%train+1.sif ] || { echo "kubeslurm: no image /images/registry.example%team%train+1.sif on $SLURMD_NODENAME" >&2; exit 125; }
-mounts=(--bind "/run/kubeslurm/$SLURM_JOB_ID/${SLURM_RESTART_COUNT:-0}"/volumes/hub:/etc/hub:ro --bind "/var/spool/kubeslurm/$SLURM_JOB_ID"/scratch:/scratch)
+KUBESLURM_MOUNTS=(--bind "/run/kubeslurm/$SLURM_JOB_ID/${SLURM_RESTART_COUNT:-0}"/volumes/hub:/etc/hub:ro --bind "/var/spool/kubeslurm/$SLURM_JOB_ID"/scratch:/scratch)
 export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID
 export LOCAL_WORLD_SIZE=8 NODE_RANK=$SLURM_NODEID GROUP_RANK=$SLURM_NODEID
 export OMP_NUM_THREADS=4
 for name in MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK GROUP_RANK OMP_NUM_THREADS CUDA_VISIBLE_DEVICES ${!PET_@}; do [ -z "${!name+x}" ] || export "APPTAINERENV_$name=${!name}"; done
-for pair in "${pairs[@]}"; do export "APPTAINERENV_$pair"; done
+for KUBESLURM_PAIR in "${KUBESLURM_PAIRS[@]}"; do export "APPTAINERENV_$KUBESLURM_PAIR"; done
 exec /usr/bin/env \
   APPTAINERENV_MODE='it'"'"'s' \
   APPTAINERENV_PYTHONUNBUFFERED=1 \
-  "$runtime" \
+  "$KUBESLURM_RUN" \
   exec \
   --no-home \
   --nv \
   --pwd \
   /workspace \
-  "${mounts[@]}" \
+  "${KUBESLURM_MOUNTS[@]}" \
   /images/registry.example%team%train+1.sif \
   python3 \
   train.py

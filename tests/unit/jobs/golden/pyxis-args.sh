@@ -6,11 +6,11 @@ if [ ! -d "$materials" ]; then
   echo "kubeslurm: ConfigMaps and Secrets did not come to $SLURMD_NODENAME within 60 s" >&2
   exit 125
 fi
-pairs=()
+KUBESLURM_PAIRS=() # by names that no user's variable can have
 load() { # by bytes: a value need not be text
   local LC_ALL=C pair
   while IFS= read -r -d '' pair; do
-    pairs+=("$pair")
+    KUBESLURM_PAIRS+=("$pair")
     printf -v "$2${pair%%=*}" %s "${pair#*=}"
   done < "$materials/$1"
 }
@@ -19,7 +19,7 @@ load env KUBESLURM_V_
 export RANK=$SLURM_PROCID WORLD_SIZE=1 PET_NODE_RANK=$SLURM_PROCID
 export PET_MASTER_ADDR=$MASTER_ADDR PET_MASTER_PORT=$MASTER_PORT
 for name in ${!SLURM_@} ${!SRUN_@} ${!PMI_@} ${!PMIX_@}; do unset "$name"; done
-for pair in "${pairs[@]}"; do export "$pair"; done
+for KUBESLURM_PAIR in "${KUBESLURM_PAIRS[@]}"; do export "$KUBESLURM_PAIR"; done
 exec /usr/bin/env \
   MODE='it'"'"'s' \
   PYTHONUNBUFFERED=1 \

@@ -40,6 +40,8 @@ ANNOTATION_LAUNCHER: Final = f"{GROUP}/launcher"
 ANNOTATION_LAUNCHER_REASON: Final = f"{GROUP}/launcher-reason"
 ANNOTATION_JOB_ID: Final = f"{GROUP}/job-id"
 ANNOTATION_ATTEMPT: Final = f"{GROUP}/attempt"
+ANNOTATION_RETRIES: Final = f"{GROUP}/retries"
+ANNOTATION_ENDING: Final = f"{GROUP}/ending"
 ANNOTATION_CLUSTER: Final = f"{GROUP}/cluster"
 
 # Annotations by which a job's owner asks for more, within the tenant's bounds

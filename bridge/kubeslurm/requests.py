@@ -25,6 +25,8 @@ _OURS: Final = frozenset(
         names.ANNOTATION_LAUNCHER_REASON,
         names.ANNOTATION_JOB_ID,
         names.ANNOTATION_ATTEMPT,
+        names.ANNOTATION_RETRIES,
+        names.ANNOTATION_ENDING,
         names.ANNOTATION_CLUSTER,
     }
 )

@@ -67,6 +67,8 @@ class JobActions:
                 await _all(self._patch_pod(Key(key.namespace, pod), status) for pod, status in statuses.items())
             case jobs.DeletePods(pods):
                 await _all(self._kube.delete(POD, key.namespace, pod, grace=0) for pod in pods)
+            case jobs.DeleteJob():
+                await self._kube.delete(PYTORCH_JOB, *key, uid=raw["metadata"]["uid"])
             case jobs.Event(kind, reason, message):
                 await self._events.post(raw, kind, reason, message)
         return None

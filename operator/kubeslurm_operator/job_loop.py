@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import jobs, names, ownership, tenants
-from kubeslurm.api.nodeset import NodeSet
+from kubeslurm import jobs, names, ownership, ranks, run_policy, tenants
+from kubeslurm.api.nodeset import CONTAINER, NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob
 from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.directives import LOG_DIR
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
@@ -38,9 +39,10 @@ from kubeslurm_operator.kube import (
     Raw,
 )
 from kubeslurm_operator.materials import Bringer
+from kubeslurm_operator.pod_exec import execute
 from kubeslurm_operator.slurm import Snapshot
 from kubeslurm_operator.store import Key, Store
-from slurmrest import Job, JobStates, NotFound, SlurmError
+from slurmrest import Job, JobBase, JobStates, NotFound, SlurmError
 from slurmrest.hostlists import expand
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ RETRY_SECONDS = 2.0
 RIVAL_LABELS = "control-plane=kubeflow-training-operator"
 RIVAL_SECONDS = 60.0
 RIVAL_FRESH = 2.0
+MOST_SAID = 2**20
 
 
 @dataclass
@@ -65,6 +68,8 @@ class Track:
     states: JobStates | None = None
     hosts: tuple[str, ...] = ()
     """The nodes that it has or, once it is back in the queue, had last."""
+    ranks: tuple[int, Mapping[int, ranks.RankEnd] | None] | None = None
+    """How its ranks ended, at which restart; asked for once."""
 
     @property
     def running(self) -> bool:
@@ -181,7 +186,7 @@ class JobLoop:
             return None
         runtime = self._runtime_of(raw)
         rival = await self._rival_for(raw)
-        if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=rival) and not _held(raw):
+        if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=rival) and not _leaving(raw):
             return None
         if runtime is None and any(self._cluster(one) is None for one in self._runtimes):
             return RETRY_SECONDS  # a SlurmCluster that can't be read may be the one with the job's tenant
@@ -195,10 +200,11 @@ class JobLoop:
             slurm=slurm,
             hosts=hosts,
             lost=self._lost(key, runtime),
-            pods=self._pods(key),
+            pods=self._pods(raw),
             now=datetime.now(UTC),
             missing=await self._materials.missing(raw, plan) if slurm is jobs.Slurm.NOT_SUBMITTED else (),
             bare=self._materials.bare(plan, slurm, hosts) if isinstance(slurm, Job) else (),
+            ranks=await self._ranks(self._tracks.get(key), plan, slurm, runtime),
         )
         decision = jobs.decide_job(snapshot)
         for action in decision.actions:
@@ -267,12 +273,12 @@ class JobLoop:
     async def _slurm(self, key: Key, raw: Raw, runtime: Runtime | None, plan: JobPlan | None) -> Job | jobs.Slurm:
         """What Slurm says of the job; asked for details only when the state changed."""
         job_id = jobs.job_id_of(raw)
-        deleting = bool(raw["metadata"].get("deletionTimestamp"))
+        leaving = bool(raw["metadata"].get("deletionTimestamp")) or (run_policy.of(raw).suspend and jobs.held(raw))
         if runtime is None:
             return jobs.Slurm.ABSENT if job_id is not None else jobs.Slurm.NOT_SUBMITTED
         slurm, snapshot = runtime.slurm, runtime.snapshot
         if job_id is None:
-            if not deleting:
+            if not leaving:
                 return jobs.Slurm.NOT_SUBMITTED if snapshot.reachable else jobs.Slurm.UNREACHABLE
             # submitted, perhaps, by a process of ours that died before it could note the id
             if slurm is None or not snapshot.reachable:
@@ -303,6 +309,29 @@ class JobLoop:
         track.hosts = tuple(expand(track.job.nodes)) or track.hosts
         return track.job
 
+    async def _ranks(
+        self, track: Track | None, plan: JobPlan | None, job: Job | jobs.Slurm, runtime: Runtime | None
+    ) -> Mapping[int, ranks.RankEnd] | None:
+        """What srun said of the ranks of a job that failed, on its first node; None where nobody can say."""
+        if track is None or plan is None or runtime is None or not isinstance(job, Job) or not track.hosts:
+            return None
+        if not job.states.finished or job.states.base not in (JobBase.FAILED, JobBase.OUT_OF_MEMORY):
+            return None
+        if track.ranks is None or track.ranks[0] != job.restart_count:
+            said = await self._messages(runtime.key.namespace, track.hosts[0], job.job_id)
+            track.ranks = (job.restart_count, None if said is None else ranks.read(said, plan.tasks))
+        return track.ranks[1]
+
+    async def _messages(self, namespace: str, host: str, job_id: int) -> str | None:
+        """srun's messages of a job, from the disk of its first node."""
+        path = f"{LOG_DIR.replace('%j', str(job_id))}/srun.err"
+        try:
+            said = await execute(self._kube, namespace, host, CONTAINER, ["head", "-c", str(MOST_SAID), path])
+        except KubeError as error:
+            LOG.warning("how the ranks of Slurm job %d ended is not known: %s", job_id, error)
+            return None
+        return said.stdout.decode(errors="replace") if said.code == 0 else None
+
     def _lost(self, key: Key, runtime: Runtime | None) -> tuple[str, ...]:
         """Which of the job's nodes went down lately."""
         track = self._tracks.get(key)
@@ -311,14 +340,9 @@ class JobLoop:
         gone = runtime.lost_nodes()
         return tuple(host for host in track.hosts if host in gone)
 
-    def _pods(self, key: Key) -> dict[str, Raw]:
-        uid = (self._store.get(PYTORCH_JOB, key) or {"metadata": {}})["metadata"].get("uid")
-        return {
-            raw["metadata"]["name"]: raw
-            for raw in self._store.all(POD)
-            if raw["metadata"]["namespace"] == key.namespace
-            and any(owner["uid"] == uid for owner in raw["metadata"].get("ownerReferences") or ())
-        }
+    def _pods(self, raw: Raw) -> dict[str, Raw]:
+        owned = self._store.owned(POD, str(raw["metadata"].get("uid")))
+        return {pod["metadata"]["name"]: pod for pod in owned}
 
     async def _watch_rival(self) -> None:
         """One may be taken away, or come: jobs that name no manager change hands."""
@@ -333,7 +357,7 @@ class JobLoop:
     async def _rival_for(self, raw: Raw) -> ownership.Rival:
         """The training operators beside us; asked for anew before a job that we have not begun is taken: never race one."""
         async with self._rival_gate:
-            if time.monotonic() - self._rival_at > (RIVAL_FRESH if _untouched(raw) else RIVAL_SECONDS):
+            if time.monotonic() - self._rival_at > (RIVAL_SECONDS if jobs.held(raw) else RIVAL_FRESH):
                 await self._look_for_rival()
             return self._rival
 
@@ -348,12 +372,6 @@ class JobLoop:
             self.mark(Key.of(raw))
 
 
-def _untouched(raw: Mapping[str, Any]) -> bool:
-    """Is there nothing of ours on it yet?"""
-    return names.FINALIZER not in (raw["metadata"].get("finalizers") or ())
-
-
-def _held(raw: Mapping[str, Any]) -> bool:
+def _leaving(raw: Mapping[str, Any]) -> bool:
     """Do we still have something to clean up behind it?"""
-    meta = raw["metadata"]
-    return bool(meta.get("deletionTimestamp")) and names.FINALIZER in (meta.get("finalizers") or ())
+    return bool(raw["metadata"].get("deletionTimestamp")) and jobs.held(raw)

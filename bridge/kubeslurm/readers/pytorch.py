@@ -63,7 +63,15 @@ _CONTAINER_IGNORED = frozenset(
     ]
 )
 _POLICY_READ = frozenset(
-    {"activeDeadlineSeconds", "backoffLimit", "managedBy", "cleanPodPolicy", "suspend", "schedulingPolicy"}
+    {
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "managedBy",
+        "cleanPodPolicy",
+        "schedulingPolicy",
+        "suspend",
+        "ttlSecondsAfterFinished",
+    }
 )
 _RESOURCES = frozenset({"cpu", "memory"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}\Z")

@@ -178,10 +178,7 @@ MASTER = "spec.pytorchReplicaSpecs.Master.template.spec"
             lambda raw: raw["spec"].update(runPolicy={"ttlSecondsAfterFinished": -1}),
             "spec.runPolicy.ttlSecondsAfterFinished",
         ),
-        (
-            lambda raw: raw["spec"].update(runPolicy={"ttlSecondsAfterFinished": 1}),
-            "spec.runPolicy.ttlSecondsAfterFinished",
-        ),
+        (lambda raw: raw["spec"].update(runPolicy={"retries": 1}), "spec.runPolicy.retries"),
         (lambda raw: raw["metadata"].update(namespace="elsewhere"), "metadata.namespace"),
         (
             lambda raw: raw["metadata"].update(annotations={"slurm.bridge/uid": "0"}),

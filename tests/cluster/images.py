@@ -58,6 +58,9 @@ def bare_recipe(suite: str = "trixie", *, accounting: bool = False) -> rootfs.Re
     return accounting_recipe(suite) if accounting or suite != "trixie" else slurm_recipe(suite)
 
 
+CONTAINED = "images/registry.example%train+1"
+"""Where charliecloud finds registry.example/train:1."""
+
 PYTHON = rootfs.Recipe("python", "trixie", ["python3", "ca-certificates"])
 
 
@@ -68,6 +71,21 @@ def _slurm() -> Path:
 def _accounting() -> Path:
     """slurmdbd and a MariaDB in one image, for the test that needs both."""
     return _of_recipe("image-accounting", accounting_recipe(), versions.ACCOUNTING_IMAGE)
+
+
+def _contained() -> Path:
+    """Slurm with charliecloud, and one image for it: the root file system of Python."""
+    recipe, root = contained_recipe(), rootfs.folder(PYTHON)
+
+    def build(path: Path) -> None:
+        layer = path.with_suffix(".layer")
+        archives.layer_of_folder(layer, root, under=CONTAINED)
+        image = archives.Image(versions.CONTAINED_IMAGE, command=["/bin/bash"])
+        archives.write(path, image, [rootfs.archive(recipe), layer])
+        layer.unlink()
+
+    key = cache.key_of("contained-1", recipe.key, PYTHON.key, versions.CONTAINED_IMAGE, CONTAINED)
+    return cache.artefact("image-contained", key, build)
 
 
 def _of_recipe(folder: str, recipe: rootfs.Recipe, name: str) -> Path:
@@ -179,6 +197,7 @@ def _operator() -> Path:
 BUILDERS: dict[str, Callable[[], Path]] = {"slurm": _slurm, "operator": _operator, "fakegpu": _fakegpu}
 BESIDE: dict[str, Callable[[], Path]] = {
     "accounting": _accounting,
+    "contained": _contained,
     "kueue": lambda: _manager("kueue", versions.KUEUE_IMAGE),
     "training-operator": lambda: _manager("training-operator.v1", versions.TRAINING_OPERATOR_IMAGE),
 }

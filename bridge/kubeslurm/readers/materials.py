@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubeslurm import material_scripts, materials
-from kubeslurm.api.slurmcluster import Mounts
+from kubeslurm.api.pytorchjob import PyTorchJob
+from kubeslurm.api.slurmcluster import Mounts, SlurmCluster
 from kubeslurm.errors import InvalidObject, Untranslated
 from kubeslurm.materials import Every, Item, Materials, Mount, Piece, Source, Variable, Volume
 
@@ -324,3 +325,21 @@ def read(path: str, pod: Raw, cpath: str, container: Raw, place: Place) -> tuple
     found, ignored = mounts(path, pod, cpath, container, place)
     chosen = tuple(one for one in entries.values() if one is not None)
     return Materials(every(cpath, container), chosen, found), ignored
+
+
+def of_job(
+    job: PyTorchJob, cluster: SlurmCluster | None, template: Raw, path: str
+) -> tuple[Materials, tuple[str, ...]]:
+    """Those of a role's template, whose pod is at `path`, on this cluster."""
+    meta = template.get("metadata") or {}
+    runtime = cluster.spec.jobs.container_runtime if cluster else "none"
+    place = Place(
+        namespace=job.metadata.namespace,
+        mounts=cluster.spec.jobs.mounts if cluster else Mounts(),
+        contained=runtime != "none",
+        read_only=runtime in ("pyxis", "apptainer"),
+        labels=meta.get("labels") or {},
+        annotations=meta.get("annotations") or {},
+    )
+    pod = template["spec"]
+    return read(path, pod, f"{path}.containers[0]", pod["containers"][0], place)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kubeslurm import expansion, launch, material_scripts, names, quantities, requests, run_policy, tenants, times
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob, ReplicaSpec
-from kubeslurm.api.slurmcluster import JobDefaults, Jobs, Mounts, SlurmCluster
+from kubeslurm.api.slurmcluster import JobDefaults, Jobs, SlurmCluster
 from kubeslurm.api.tenants import Tenant
 from kubeslurm.containers import Container
 from kubeslurm.errors import InvalidObject, Untranslated
@@ -111,7 +111,7 @@ def read_pytorchjob(
     path = f"spec.pytorchReplicaSpecs.{roles[0].name}.template.spec"
     ignored = _pod_ignored(path, roles[0].template)
     container, cpath = roles[0].template["spec"]["containers"][0], f"{path}.containers[0]"
-    materials, unused = _materials(job, cluster, roles, path, cpath)
+    materials, unused = material_reader.of_job(job, cluster, roles[0].template, path)
     image, ignored = _image(cluster, cpath, container, (*ignored, *unused))
     chosen = (f"{path}.priorityClassName", roles[0].template["spec"].get("priorityClassName") or "")
     request = requests.read(
@@ -148,20 +148,6 @@ def _image(
     """The container to run in, and the fields that have no meaning then."""
     image = image_reader.read(cpath, container, cluster.spec.jobs if cluster else Jobs(), _workdir(cpath, container))
     return image, tuple(one for one in ignored if image is None or one != f"{cpath}.image")
-
-
-def _materials(
-    job: PyTorchJob, cluster: SlurmCluster | None, roles: tuple[Role, ...], path: str, cpath: str
-) -> tuple[Materials, tuple[str, ...]]:
-    """Those of the first role; the others' are the same."""
-    labels = (roles[0].template.get("metadata") or {}).get("labels") or {}
-    annotations = (roles[0].template.get("metadata") or {}).get("annotations") or {}
-    mounts = cluster.spec.jobs.mounts if cluster else Mounts()
-    runtime = cluster.spec.jobs.container_runtime if cluster else "none"
-    contained, read_only = runtime != "none", runtime in ("pyxis", "apptainer")
-    place = material_reader.Place(job.metadata.namespace, mounts, contained, read_only, labels, annotations)
-    pod = roles[0].template["spec"]
-    return material_reader.read(path, pod, cpath, pod["containers"][0], place)
 
 
 def _plan(

@@ -17,13 +17,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kubeslurm import jobs, names, ownership, ranks, run_policy, tenants
-from kubeslurm.api.nodeset import CONTAINER, NodeSet
-from kubeslurm.api.pytorchjob import PyTorchJob
-from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.api.nodeset import CONTAINER
 from kubeslurm.directives import LOG_DIR
-from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan
-from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.job_actions import JobActions
 from kubeslurm_operator.kube import (
@@ -40,6 +36,7 @@ from kubeslurm_operator.kube import (
 )
 from kubeslurm_operator.materials import Bringer
 from kubeslurm_operator.pod_exec import execute
+from kubeslurm_operator.readings import Readings
 from kubeslurm_operator.slurm import Snapshot
 from kubeslurm_operator.store import Key, Store
 from slurmrest import Job, JobBase, JobStates, NotFound, SlurmError
@@ -96,7 +93,7 @@ class JobLoop:
         self._rival = ownership.Rival()
         self._rival_at = -math.inf
         self._rival_gate = asyncio.Lock()
-        self._readable: dict[Key, SlurmCluster] = {}
+        self._readings = Readings(store)
 
     def mark(self, key: Key) -> None:
         """This job needs a turn."""
@@ -180,6 +177,7 @@ class JobLoop:
     async def _reconcile(self, key: Key) -> float | None:
         raw = self._store.get(PYTORCH_JOB, key)
         if raw is None:
+            self._readings.forget(key)
             track = self._tracks.pop(key, None)
             if track is not None:
                 self._materials.forget(track.job_id)
@@ -188,9 +186,9 @@ class JobLoop:
         rival = await self._rival_for(raw)
         if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=rival) and not _leaving(raw):
             return None
-        if runtime is None and any(self._cluster(one) is None for one in self._runtimes):
+        if runtime is None and any(self._readings.cluster(one) is None for one in self._runtimes):
             return RETRY_SECONDS  # a SlurmCluster that can't be read may be the one with the job's tenant
-        plan, refusal = self._plan(raw, runtime)
+        plan, refusal = self._readings.plan(raw, runtime.key if runtime else None)
         slurm = await self._slurm(key, raw, runtime, plan)
         hosts = expand(slurm.nodes) if isinstance(slurm, Job) else ()
         snapshot = jobs.JobSnapshot(
@@ -220,55 +218,11 @@ class JobLoop:
         if "/" in noted and jobs.job_id_of(raw) is not None:
             return self._runtimes.get(Key(*noted.split("/", 1)))
         for key in sorted(self._runtimes):
-            cluster = self._cluster(key)
+            cluster = self._readings.cluster(key)
             namespace = raw["metadata"]["namespace"]
-            if cluster and tenants.claims(cluster, namespace, self._labels(namespace)):
+            if cluster and tenants.claims(cluster, namespace, self._readings.labels(namespace)):
                 return self._runtimes[key]
         return None
-
-    def _labels(self, namespace: str) -> Mapping[str, str] | None:
-        """The namespace's; None while it has not been seen, so that no selector matches it."""
-        raw = self._store.get(NAMESPACE, Key("", namespace))
-        return None if raw is None else raw["metadata"].get("labels") or {}
-
-    def _cluster(self, key: Key) -> SlurmCluster | None:
-        """As it is, or as it was last when it could be read: an admin's slip in one field fails nobody's job."""
-        raw = self._store.get(SLURM_CLUSTER, key)
-        if raw is None:
-            return None
-        try:
-            self._readable[key] = SlurmCluster.parse(raw)
-        except InvalidObject as error:
-            LOG.debug("SlurmCluster %s can't be read: %s", key, error)  # the pool loop says so on the cluster itself
-        return self._readable.get(key)
-
-    def _plan(self, raw: Raw, runtime: Runtime | None) -> tuple[JobPlan | None, InvalidObject | None]:
-        try:
-            job = PyTorchJob.parse(raw)
-            if runtime is None:
-                namespace = raw["metadata"]["namespace"]
-                raise InvalidObject(
-                    "metadata.namespace", f"no SlurmCluster has a tenant that names namespace {namespace!r}"
-                )
-            cluster = self._cluster(runtime.key)
-            if cluster is None:
-                return None, InvalidObject("metadata.namespace", f"SlurmCluster {runtime.key} is not valid")
-            labels = self._labels(raw["metadata"]["namespace"])
-            nodesets = self._nodesets(runtime.key)
-            return read_pytorchjob(job, cluster, nodesets, attempt=jobs.attempt_of(raw), labels=labels), None
-        except InvalidObject as error:
-            return None, error
-
-    def _nodesets(self, cluster: Key) -> list[NodeSet]:
-        found = []
-        for raw in self._store.all(NODE_SET):
-            here = raw["metadata"]["namespace"] == cluster.namespace
-            if here and (raw.get("spec") or {}).get("clusterRef", {}).get("name") == cluster.name:
-                try:
-                    found.append(NodeSet.parse(raw))
-                except InvalidObject:
-                    continue  # the pool loop says so on the NodeSet itself
-        return found
 
     async def _slurm(self, key: Key, raw: Raw, runtime: Runtime | None, plan: JobPlan | None) -> Job | jobs.Slurm:
         """What Slurm says of the job; asked for details only when the state changed."""

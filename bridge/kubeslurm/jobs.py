@@ -62,6 +62,7 @@ __all__ = [
     "Slurm",
     "Submit",
     "attempt_of",
+    "belongs",
     "decide_job",
     "held",
     "job_id_of",

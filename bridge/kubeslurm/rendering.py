@@ -37,13 +37,15 @@ DEFAULTS: Final[Mapping[str, str]] = {
 
 ACCOUNTED: Final[Mapping[str, str]] = {
     "AccountingStorageTRES": "gres/gpu",
+    "AccountingStoreFlags": "job_comment",
     "PriorityFlags": "MAX_TRES",
     "PriorityType": "priority/multifactor",
     "PriorityWeightAge": "1000",
     "PriorityWeightFairshare": "100000",
     "PriorityWeightQOS": "100000",
 }
-"""The same with slurmdbd: GPUs are counted, fair share weighs, and a job costs what of a node it keeps from others."""
+"""The same with slurmdbd: GPUs are counted, fair share weighs, a job costs what of a node it keeps from others, and a job
+that slurmctld has forgotten is still known by its key."""
 
 
 @dataclass(frozen=True, slots=True)

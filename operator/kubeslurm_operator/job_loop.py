@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import jobs, names, ownership, ranks, run_policy, tenants
+from kubeslurm import jobs, names, ownership, ranks, records, run_policy, tenants
 from kubeslurm.api.nodeset import CONTAINER
 from kubeslurm.directives import LOG_DIR
 from kubeslurm.plans import JobPlan
@@ -244,9 +244,9 @@ class JobLoop:
             track = self._tracks[key] = Track(runtime.key, job_id)
         if slurm is None or snapshot.jobs is None:
             return jobs.Slurm.UNREACHABLE
-        return await self._details(track, runtime, snapshot)
+        return await self._details(raw, track, runtime, snapshot)
 
-    async def _details(self, track: Track, runtime: Runtime, snapshot: Snapshot) -> Job | jobs.Slurm:
+    async def _details(self, raw: Raw, track: Track, runtime: Runtime, snapshot: Snapshot) -> Job | jobs.Slurm:
         states = (snapshot.jobs or {}).get(track.job_id)
         if track.job is not None and states == track.states:
             return track.job
@@ -256,12 +256,24 @@ class JobLoop:
             track.job = await runtime.slurm.job(track.job_id)
         except NotFound:
             track.states = states
-            if track.job is not None and track.job.states.finished:
-                return track.job
-            return jobs.Slurm.ABSENT
+            if track.job is None or not track.job.states.finished:
+                track.job = await self._recorded(raw, track.job_id, runtime)
+            return track.job or jobs.Slurm.ABSENT
         track.states = states
         track.hosts = tuple(expand(track.job.nodes)) or track.hosts
         return track.job
+
+    async def _recorded(self, raw: Raw, job_id: int, runtime: Runtime) -> Job | None:
+        """The end of a job that slurmctld has forgotten (MinJobAge), by slurmdbd; None where that knows none either."""
+        cluster = self._readings.cluster(runtime.key)
+        if cluster is None or cluster.spec.accounting is None or runtime.slurm is None:
+            return None
+        try:
+            record = await runtime.slurm.db.job(job_id)
+        except NotFound:
+            return None
+        job = records.ended(record)
+        return job if job is not None and jobs.belongs(raw, job) else None
 
     async def _ranks(
         self, track: Track | None, plan: JobPlan | None, job: Job | jobs.Slurm, runtime: Runtime | None

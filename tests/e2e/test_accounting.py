@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cluster import Cluster
-from tests.demo.steps import documents
+from tests.demo.steps import SYSTEM, documents
 from tests.e2e.product import Product, message, newest, training_job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(480)]
@@ -45,6 +45,7 @@ def objects(product: Product) -> Iterator[Raw]:
     found = [*documents(Path(__file__).parent / "files/mariadb.yaml"), product.program()]
     pool = [copy.deepcopy(one) for one in product.pool(1) if one["kind"] in ("SlurmCluster", "NodeSet")]
     pool[0]["spec"] |= {"tenants": [TENANT], "accounting": ACCOUNTING}
+    pool[0]["spec"]["config"]["MinJobAge"] = 2
     for one in (*found, *pool):
         one["metadata"]["namespace"] = SPACE
         yield one
@@ -139,6 +140,28 @@ def test_a_slurmdbd_that_is_away_holds_up_no_job(accounted: Product) -> None:
     job_id = done["metadata"]["annotations"]["slurm.bridge/job-id"]
     sacct = ("sacct", "-nXP", "-j", job_id, "-o", "account,state")
     accounted.wait("the job is told of late", lambda: said(accounted, *sacct) == ["ml|COMPLETED"], 60)
+
+
+def test_a_job_that_slurmctld_has_forgotten_is_asked_of_slurmdbd(accounted: Product) -> None:
+    """It ended while no operator ran, and MinJobAge was over when the next one came: it has ended well, nothing is lost."""
+    scale = ("scale", "-n", SYSTEM, "deployment/kubeslurm")
+    raw = training_job("forgotten", namespace=LAB, command=["sleep", "4"])
+    accounted.cluster.apply([raw])
+    accounted.wait("it runs", lambda: newest(accounted.get("pytorchjob", "forgotten", LAB) or {}) == "Running", 60)
+    try:
+        accounted.cluster.kubectl(*scale, "--replicas=0")
+        job_id = (accounted.get("pytorchjob", "forgotten", LAB) or {})["metadata"]["annotations"]["slurm.bridge/job-id"]
+        known = ("scontrol", "-o", "show", "job")
+        accounted.wait("it is forgotten", lambda: f"JobId={job_id}" not in said(accounted, *known), 150, every=2)
+    finally:
+        accounted.cluster.kubectl(*scale, "--replicas=1")
+
+    def over() -> Raw | None:
+        found = accounted.get("pytorchjob", "forgotten", LAB) or {}
+        return found if newest(found) in ("Succeeded", "Failed") else None
+
+    done = accounted.wait("it is told of", over, 60)
+    assert newest(done) == "Succeeded", message(done)
 
 
 def test_accounting_switched_off_takes_slurmdbd_away(accounted: Product) -> None:

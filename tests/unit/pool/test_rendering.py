@@ -128,6 +128,7 @@ def test_accounting_is_by_slurmdbd_with_gpus_counted() -> None:
         "AccountingStorageHost=ai-cluster-dbd",
         "AccountingStorageEnforce=associations,qos",
         "AccountingStorageTRES=gres/gpu",
+        "AccountingStoreFlags=job_comment",
         "GresTypes=gpu",
         "PriorityWeightFairshare=100000",
     } <= set(lines)

@@ -134,7 +134,7 @@ def test_a_script_is_read_as_sbatch_reads_it(slurm: BareSlurm, client: Slurm, re
 def test_a_heterogeneous_script_is_read_as_sbatch_reads_it(slurm: BareSlurm, client: Slurm) -> None:
     """Every option in the first component that can stand alone; the second one inherits what it does with sbatch."""
     given = [
-        "-A a -b now+1hour -D /var --comment=c --deadline=now+2days --delay-boot=5 -d singleton -x n1 --extra=e",
+        "-A a -b now+1hour -D /var --comment=c --deadline=2031-02-03T04:05 --delay-boot=5 -d singleton -x n1 --extra=e",
         "--hint=nomultithread -J j --kill-on-invalid-dep=yes --mcs-label=m --mem=100 --nice=5 --no-requeue --prefer=f",
         "--profile=task -q q --reboot -t 5 --time-min=2 --wckey=w --contiguous -c2 --cpu-freq=1000 --exclusive -O",
         "-G1 --gres-flags=enforce-binding -L lic:1 --mincpus=2 --network=sn -w n0 -N1 -n2 -p main --tmp=5 --spread-job",

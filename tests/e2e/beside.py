@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.cluster import Cluster, binaries, versions
+from tests.cluster import Cluster, binaries, cache, versions
 
 Raw = dict[str, Any]
 
@@ -65,6 +65,11 @@ def _limited(deployment: Raw) -> Raw:
     container["volumeMounts"].append({"name": "init", "mountPath": "/etc/config"})
     spec["volumes"].append({"name": "init", "configMap": {"name": "init-container"}})
     return deployment
+
+
+def kueue_is_built() -> bool:
+    """Its build takes minutes of two cores; `make soak` makes it, and then it stays."""
+    return any((cache.root() / "image-kueue").glob("[!.]*"))
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.cluster import Cluster
-from tests.e2e.beside import kueue
+from tests.e2e.beside import kueue, kueue_is_built
 from tests.e2e.product import TENANT, Product, newest, training_job
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -43,6 +44,8 @@ def queue_objects() -> list[Raw]:
 @pytest.fixture(scope="module")
 def queued(product: Product, own_cluster: Cluster) -> Iterator[Product]:
     """The product, with Kueue and one queue."""
+    if not kueue_is_built() and os.environ.get("KUBESLURM_SOAK") != "1":
+        pytest.skip("Kueue is not built yet: `make soak`, or KUBESLURM_SOAK=1, builds it")
     with kueue(own_cluster):
         product.wait("Kueue's webhooks answer", lambda: applied(product, queue_objects()), 60, every=1)
         yield product

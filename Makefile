@@ -53,9 +53,9 @@ e2e: $(STAMP) ## Tests on the test cluster (kind), or on KUBE=<kubeconfig>
 bench: $(STAMP) ## Speed and load, as figures and ratios
 	$(PY) -m tests.bench $(ARGS)
 
-soak: $(STAMP) ## The end-to-end tests ROUNDS times over (default 5)
+soak: $(STAMP) ## The end-to-end tests ROUNDS times over (default 5), with 100 jobs under chaos instead of 24
 	@for round in $$(seq $${ROUNDS:-5}); do printf '==== round %s\n' "$$round"; \
-	  $(PYTEST) tests/e2e $(ARGS); done
+	  KUBESLURM_SOAK=1 KUBESLURM_CHAOS_JOBS=$${KUBESLURM_CHAOS_JOBS:-100} $(PYTEST) tests/e2e $(ARGS); done
 
 demo: $(STAMP) ## A Kubernetes, a Slurm, 64 nodes with 512 GPUs and a job on all of them; stays up
 	@$(PY) -m tests.demo up $(ARGS)

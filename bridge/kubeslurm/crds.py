@@ -19,7 +19,9 @@ from kubeslurm.api.slurmcluster import SlurmCluster
 
 Raw = dict[str, Any]
 
-_DROPPED: Final = frozenset({"title", "additionalProperties", "discriminator", "examples", "$defs", "const"})
+_DROPPED: Final = frozenset(
+    {"title", "additionalProperties", "discriminator", "examples", "$defs", "const", "propertyNames"}
+)
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _GPU_RULE: Final[Raw] = {
     "rule": "!has(self.gpu) || !has(self.gpu.count) || self.gpu.count > 0",

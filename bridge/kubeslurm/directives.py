@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kubeslurm import times
 from kubeslurm.plans import JobPlan
+from kubeslurm.requests import Request
 from slurmrest import INFINITE, number
 
 LOG_DIR: Final = "/var/log/jobs/%j"
@@ -40,6 +41,7 @@ def _options(plan: JobPlan) -> Iterator[Option]:
     yield Option("job-name", plan.name, {"name": plan.name})
     if plan.partition:
         yield Option("partition", plan.partition, {"partition": plan.partition})
+    yield from _requested(plan.request)
     nodes = {"nodes": str(plan.nodes), "minimum_nodes": plan.nodes, "maximum_nodes": plan.nodes}
     yield Option("nodes", str(plan.nodes), nodes)
     yield Option("ntasks", str(plan.tasks), {"tasks": plan.tasks})
@@ -53,11 +55,27 @@ def _options(plan: JobPlan) -> Iterator[Option]:
         yield Option("mem", memory(plan.memory_mib), {"memory_per_node": number(plan.memory_mib)})
     limit = INFINITE if plan.time_minutes is None else plan.time_minutes
     yield Option("time", times.format_minutes(plan.time_minutes), {"time_limit": number(limit)})
-    directory = plan.workdir or "/"
+    directory = plan.workdir if plan.workdir and plan.container is None else "/"
     yield Option("chdir", directory, {"current_working_directory": directory})
     output = f"{LOG_DIR}/batch.out"
     yield Option("output", output, {"standard_output": output})
     yield Option("requeue" if plan.requeue else "no-requeue", None, {"requeue": plan.requeue})
+
+
+def _requested(request: Request) -> Iterator[Option]:
+    """What was asked for by annotations, or is the tenant's default."""
+    texts = (
+        ("account", "account", request.account),
+        ("qos", "qos", request.qos),
+        ("constraint", "constraints", request.constraint),
+        ("reservation", "reservation", request.reservation),
+        ("dependency", "dependency", request.dependency),
+    )
+    for flag, field, text in texts:
+        if text is not None:
+            yield Option(flag, text, {field: text})
+    if request.exclusive:
+        yield Option("exclusive", None, {"shared": ["none"]})
 
 
 def memory(mib: int) -> str:

@@ -39,6 +39,11 @@ def expand(text: str, known: Mapping[str, Word], runtime: Iterable[str] = ()) ->
     return _joined(pieces)
 
 
+def references(text: str) -> frozenset[str]:
+    """The names that the text refers to."""
+    return frozenset(match.group(1) for match in _TOKEN.finditer(text) if match.group(1) is not None)
+
+
 def _meaning(match: re.Match[str], known: Mapping[str, Word], late: frozenset[str]) -> Word:
     name = match.group(1)
     if name is None:

@@ -9,165 +9,76 @@ its own comment names this object.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any, Final
 
-from kubeslurm import mirror, names, training
+from kubeslurm import job_ends, job_pods, names, run_policy, training
 from kubeslurm.conditions import find, parse_time, rfc3339
-from kubeslurm.errors import InvalidObject
+from kubeslurm.job_model import (
+    AddFinalizer,
+    Annotate,
+    Bring,
+    Cancel,
+    CreatePods,
+    DeleteJob,
+    DeletePods,
+    Draft,
+    Event,
+    Gang,
+    JobAction,
+    JobDecision,
+    JobSnapshot,
+    PatchPods,
+    PatchStatus,
+    RemoveFinalizer,
+    Slurm,
+    Submit,
+    attempt_of,
+    belongs,
+    ending_of,
+    held,
+    job_id_of,
+    retries_of,
+)
 from kubeslurm.plans import JobPlan, RestartPolicy
 from slurmrest import Job, JobBase, JobFlag
 
+__all__ = [
+    "AddFinalizer",
+    "Annotate",
+    "Bring",
+    "Cancel",
+    "CreatePods",
+    "DeleteJob",
+    "DeletePods",
+    "Event",
+    "JobAction",
+    "JobDecision",
+    "JobSnapshot",
+    "PatchPods",
+    "PatchStatus",
+    "RemoveFinalizer",
+    "Slurm",
+    "Submit",
+    "attempt_of",
+    "belongs",
+    "decide_job",
+    "held",
+    "job_id_of",
+    "refused",
+]
+
 Raw = dict[str, Any]
-
-
-class Slurm(Enum):
-    """What else than a job Slurm can say of one."""
-
-    NOT_SUBMITTED = "not submitted"
-    ABSENT = "slurmctld does not know it"
-    UNREACHABLE = "slurmctld does not answer"
-
-
-@dataclass(frozen=True, slots=True)
-class JobSnapshot:
-    """One PyTorchJob at one moment. `plan` or `refusal` is given; `pods` are its mirror pods by name.
-
-    `hosts`: the Slurm nodes that it has, in the order of its tasks. `lost`: nodes that it had and that went down lately.
-    """
-
-    raw: Mapping[str, Any]
-    plan: JobPlan | None
-    refusal: InvalidObject | None
-    slurm: Job | Slurm
-    hosts: Sequence[str]
-    lost: Sequence[str]
-    pods: Mapping[str, Mapping[str, Any]]
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class AddFinalizer:
-    """Hold the object until its Slurm job is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveFinalizer:
-    """Let the object go."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submit:
-    """Submit the plan, once per key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """End the Slurm job."""
-
-    job_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class PatchStatus:
-    """The object's whole status."""
-
-    status: Raw
-
-
-@dataclass(frozen=True, slots=True)
-class Annotate:
-    """Annotations to set, or to remove (None)."""
-
-    annotations: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class CreatePods:
-    """Mirror pods to make, by their places in the gang."""
-
-    replicas: tuple[mirror.Replica, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PatchPods:
-    """Statuses of mirror pods, by the pods' names."""
-
-    statuses: Mapping[str, Raw]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletePods:
-    """Mirror pods to remove at once."""
-
-    pods: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something to tell the user."""
-
-    type: str
-    reason: str
-    message: str
-
-
-JobAction = (
-    AddFinalizer
-    | RemoveFinalizer
-    | Submit
-    | Cancel
-    | PatchStatus
-    | Annotate
-    | CreatePods
-    | PatchPods
-    | DeletePods
-    | Event
-)
-
-
-@dataclass(frozen=True, slots=True)
-class JobDecision:
-    """Actions in their order, and when to look again though nothing changed (seconds)."""
-
-    actions: tuple[JobAction, ...] = ()
-    retry_after: float | None = None
-
-
-@dataclass
-class _Draft:
-    """A decision being made: the status as it becomes, and the actions so far."""
-
-    status: Raw
-    actions: list[JobAction] = field(default_factory=list)
-    retry_after: float | None = None
-
-    def condition(self, kind: str, reason: str, message: str, now: datetime) -> bool:
-        """Set it; was it new?"""
-        before = self.status.get("conditions") or []
-        self.status["conditions"] = training.set_condition(before, kind, reason, message, now)
-        return bool(self.status["conditions"] != before)
-
-
-@dataclass(frozen=True, slots=True)
-class _Gang:
-    """What of an object it takes to follow its Slurm job; `counts` are replicas by role."""
-
-    name: str
-    counts: Mapping[str, int]
-    attempt: int
-    restart_policy: RestartPolicy
-    backoff_limit: int | None
-
-
-BACKOFF: Final = (10.0, 300.0)
-"""Seconds before the first retry of a program that failed, and the most that doubling makes of it."""
 
 TENANT_GRACE: Final = 5.0
 """Seconds that a new object may wait for its tenant: both may be applied in one go, and be seen in any order."""
+
+MISSING_SECONDS: Final = 5.0
+"""Between two looks for a ConfigMap or Secret that a job waits for."""
+
+AWAY_SECONDS: Final = 2.0
+"""Until Slurm is asked again."""
 
 _TENANT_PATH: Final = "metadata.namespace"
 _FORGOTTEN: Final[Mapping[str, None]] = {
@@ -175,47 +86,35 @@ _FORGOTTEN: Final[Mapping[str, None]] = {
     names.ANNOTATION_CLUSTER: None,
     names.ANNOTATION_LAUNCHER_REASON: None,
 }
-
-_APPLICATION: Final = frozenset({JobBase.FAILED, JobBase.OUT_OF_MEMORY})
-_INFRASTRUCTURE: Final = frozenset({JobBase.NODE_FAIL, JobBase.BOOT_FAIL, JobBase.PREEMPTED})
+_NEW: Final[Mapping[str, None]] = {
+    **_FORGOTTEN,
+    names.ANNOTATION_ATTEMPT: None,
+    names.ANNOTATION_RETRIES: None,
+    names.ANNOTATION_ENDING: None,
+}
 _REQUEUED: Final = frozenset({JobFlag.REQUEUED, JobFlag.REQUEUE_FED})
-
-
-def attempt_of(raw: Mapping[str, Any]) -> int:
-    """Which attempt the object is at, by its annotation; 1 where it says nothing or nonsense."""
-    text = (raw["metadata"].get("annotations") or {}).get(names.ANNOTATION_ATTEMPT, "1")
-    return int(text) if text.isdigit() and 0 < int(text) < 10**6 else 1
-
-
-def job_id_of(raw: Mapping[str, Any]) -> int | None:
-    """The Slurm job of this attempt, by the annotation."""
-    text = (raw["metadata"].get("annotations") or {}).get(names.ANNOTATION_JOB_ID, "")
-    return int(text) if text.isdigit() and len(text) < 12 else None
 
 
 def decide_job(snapshot: JobSnapshot) -> JobDecision:
     """What to do now."""
     if snapshot.raw["metadata"].get("deletionTimestamp"):
         return _delete(snapshot)
-    draft = _Draft(dict(snapshot.raw.get("status") or {}))
+    draft = Draft(dict(snapshot.raw.get("status") or {}))
+    policy = run_policy.of(snapshot.raw)
     if training.finished(draft.status):
-        _mirror(snapshot, draft)
+        job_ends.tidy(snapshot, policy, draft)
     elif _noted_wrongly(snapshot):
         # copied from another object along with its YAML, or forged; the key finds what is really there
-        draft.actions.append(Annotate({**_FORGOTTEN, names.ANNOTATION_ATTEMPT: None}))
+        draft.actions.append(Annotate(_NEW))
+    elif policy.suspend:
+        _suspend(snapshot, _gang(snapshot), draft)
     elif snapshot.plan is None and job_id_of(snapshot.raw) is None:
         _refuse(snapshot, draft)
     else:
-        _drive(snapshot, _gang(snapshot), draft)
+        _drive(snapshot, _gang(snapshot), policy, draft)
     if draft.status != (snapshot.raw.get("status") or {}):
         draft.actions.insert(0, PatchStatus(draft.status))
     return JobDecision(tuple(draft.actions), draft.retry_after)
-
-
-def _belongs(raw: Mapping[str, Any], job: Job) -> bool:
-    """Is it this object's? Its comment ends with the submission key, `<uid>/<attempt>`."""
-    uid, _, attempt = job.comment.rpartition(":")[2].rpartition("/")
-    return attempt.isdigit() and uid == raw["metadata"].get("uid")
 
 
 def _noted_wrongly(snapshot: JobSnapshot) -> bool:
@@ -223,20 +122,21 @@ def _noted_wrongly(snapshot: JobSnapshot) -> bool:
     if job_id_of(snapshot.raw) is None:
         return False
     if isinstance(snapshot.slurm, Job):
-        return not _belongs(snapshot.raw, snapshot.slurm)
+        return not belongs(snapshot.raw, snapshot.slurm)
     conditions = (snapshot.raw.get("status") or {}).get("conditions") or ()
     return snapshot.slurm is Slurm.ABSENT and not training.holds(conditions, training.CREATED)
 
 
-def _gang(snapshot: JobSnapshot) -> _Gang:
+def _gang(snapshot: JobSnapshot) -> Gang:
     """By the plan; a submitted job whose object can't be read any more is followed to its end, and not tried again."""
     plan, raw = snapshot.plan, snapshot.raw
+    name, namespace, retries = raw["metadata"]["name"], raw["metadata"].get("namespace", ""), retries_of(raw)
     if plan is not None:
         counts = {role.name: role.replicas for role in plan.roles}
-        return _Gang(plan.name, counts, plan.attempt, plan.restart_policy, plan.backoff_limit)
+        return Gang(name, namespace, counts, plan.attempt, retries, plan.restart_policy, plan.backoff_limit)
     before = (raw.get("status") or {}).get("replicaStatuses") or {}
     counts = {str(role): _replicas(raw, role, counters) for role, counters in before.items()}
-    return _Gang(raw["metadata"]["name"], counts, attempt_of(raw), RestartPolicy.NEVER, None)
+    return Gang(name, namespace, counts, attempt_of(raw), retries, RestartPolicy.NEVER, None)
 
 
 def _replicas(raw: Mapping[str, Any], role: str, counters: Mapping[str, Any]) -> int:
@@ -248,12 +148,12 @@ def _replicas(raw: Mapping[str, Any], role: str, counters: Mapping[str, Any]) ->
 
 def _delete(snapshot: JobSnapshot) -> JobDecision:
     """Cancel, wait until Slurm holds nothing any more, then let the object go."""
-    if names.FINALIZER not in (snapshot.raw["metadata"].get("finalizers") or ()):
+    if not held(snapshot.raw):
         return JobDecision()
     slurm = snapshot.slurm
     if slurm is Slurm.UNREACHABLE:
-        return JobDecision(retry_after=2.0)
-    if isinstance(slurm, Job) and _belongs(snapshot.raw, slurm):
+        return JobDecision(retry_after=AWAY_SECONDS)
+    if isinstance(slurm, Job) and belongs(snapshot.raw, slurm):
         if not slurm.states.finished:
             return JobDecision((Cancel(slurm.job_id),), retry_after=1.0)
     elif job_id_of(snapshot.raw) is not None:
@@ -263,13 +163,13 @@ def _delete(snapshot: JobSnapshot) -> JobDecision:
     return JobDecision(((DeletePods(pods),) if pods else ()) + (RemoveFinalizer(),))
 
 
-def _refuse(snapshot: JobSnapshot, draft: _Draft) -> None:
+def _refuse(snapshot: JobSnapshot, draft: Draft) -> None:
     """Nothing was submitted: say which field it is, once."""
     meta = snapshot.raw["metadata"]
     if snapshot.refusal and snapshot.refusal.path == _TENANT_PATH and "creationTimestamp" in meta:
         left = TENANT_GRACE - (snapshot.now - parse_time(meta["creationTimestamp"])).total_seconds()
         if left > 0:
-            draft.retry_after = left
+            draft.again(left)
             return
     message = f"PyTorchJob {meta['name']} is refused: {snapshot.refusal}"
     if draft.condition(training.FAILED, "SlurmTranslationFailed", message, snapshot.now):
@@ -277,38 +177,116 @@ def _refuse(snapshot: JobSnapshot, draft: _Draft) -> None:
         draft.actions.append(Event("Warning", "SlurmTranslationFailed", message))
 
 
-def _drive(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
+def _created(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
     draft.condition(training.CREATED, "PyTorchJobCreated", f"PyTorchJob {gang.name} is created.", snapshot.now)
+
+
+def _suspend(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
+    """No Slurm job while it is suspended; the one that runs is ended, and that is no failure. Its spec is read on resume."""
+    _created(snapshot, gang, draft)
+    message = f"PyTorchJob {gang.name} is suspended."
+    if training.holds(draft.conditions, training.RUNNING):
+        draft.condition(training.RUNNING, "PyTorchJobSuspended", message, snapshot.now, holds=False)
+    if draft.condition(training.SUSPENDED, "PyTorchJobSuspended", message, snapshot.now):
+        draft.actions.append(Event("Normal", "PyTorchJobSuspended", message))
+    if held(snapshot.raw) and _ended(snapshot, gang, draft):
+        draft.actions.append(RemoveFinalizer())
+
+
+def _ended(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> bool:
+    """Does Slurm hold nothing of it any more? Else see to it; a job that has ended well meanwhile has ended well."""
+    job, noted = snapshot.slurm, job_id_of(snapshot.raw)
+    if job is Slurm.UNREACHABLE:
+        draft.again(AWAY_SECONDS)
+    elif isinstance(job, Job) and not job.states.finished:
+        if ending_of(snapshot.raw) != job.job_id:
+            draft.actions.append(Annotate({names.ANNOTATION_ENDING: str(job.job_id)}))
+        draft.actions.append(Cancel(job.job_id))
+        draft.again(1.0)
+    elif isinstance(job, Job) and job.states.base is JobBase.COMPLETED:
+        job_ends.finish(snapshot, gang, job, draft)
+    elif isinstance(job, Job) or noted is not None:
+        if draft.status.get("replicaStatuses"):
+            gang.count(draft, None)
+        job_pods.remove(snapshot, draft)
+        draft.actions.append(job_ends.next_attempt(gang, retries=gang.retries))
+    else:
+        return True
+    return False
+
+
+def _resume(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
+    if training.holds(draft.conditions, training.SUSPENDED):
+        message = f"PyTorchJob {gang.name} is resumed."
+        draft.condition(training.SUSPENDED, "PyTorchJobResumed", message, snapshot.now, holds=False)
+        draft.status["startTime"] = rfc3339(snapshot.now)
+        draft.actions.append(Event("Normal", "PyTorchJobResumed", message))
+
+
+def _drive(snapshot: JobSnapshot, gang: Gang, policy: run_policy.RunPolicy, draft: Draft) -> None:
+    _created(snapshot, gang, draft)
+    _resume(snapshot, gang, draft)
     draft.status.setdefault("startTime", rfc3339(snapshot.now))
-    draft.status.setdefault("replicaStatuses", training.replica_statuses(_label(gang.name), gang.counts, None))
+    draft.status.setdefault("replicaStatuses", training.replica_statuses(gang.label, gang.counts, None))
     if snapshot.refusal is not None:
         # an edit after submission can't change the Slurm job; it goes on as it was submitted
         draft.actions.append(Event("Warning", "SpecIgnored", f"the job was submitted before: {snapshot.refusal}"))
-    if names.FINALIZER not in (snapshot.raw["metadata"].get("finalizers") or ()):
+    if not held(snapshot.raw):
         draft.actions.append(AddFinalizer())
+    if ending_of(snapshot.raw) is not None and ending_of(snapshot.raw) == job_id_of(snapshot.raw):
+        _ended(snapshot, gang, draft)  # suspended and resumed before its Slurm job was gone
+    elif not _too_late(snapshot, gang, policy, draft):
+        _look(snapshot, gang, draft)
+
+
+def _too_late(snapshot: JobSnapshot, gang: Gang, policy: run_policy.RunPolicy, draft: Draft) -> bool:
+    """activeDeadlineSeconds counts from startTime, time in the queue included. What runs is then cancelled by `tidy`."""
+    if policy.deadline is None or snapshot.slurm is Slurm.UNREACHABLE:
+        return False
+    left = policy.deadline - (snapshot.now - parse_time(draft.status["startTime"])).total_seconds()
+    if left > 0 or (isinstance(snapshot.slurm, Job) and snapshot.slurm.states.finished):
+        draft.again(max(left, 1.0))
+        return False
+    job_ends.fail(snapshot, gang, draft, "PyTorchJobFailed", job_ends.late(gang), rfc3339(snapshot.now))
+    job_ends.tidy(snapshot, policy, draft)
+    return True
+
+
+def _look(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
     slurm = snapshot.slurm
     if slurm is Slurm.NOT_SUBMITTED:
-        _count(gang, draft, None)
-        draft.actions.append(Submit())
+        gang.count(draft, None)
+        _submit(snapshot, draft)
     elif slurm is Slurm.ABSENT:
         _absent(snapshot, gang, draft)
     elif isinstance(slurm, Job):
         _follow(snapshot, gang, slurm, draft)
-        _mirror(snapshot, draft)
+        job_pods.follow(snapshot, draft)
+        draft.actions.sort(key=lambda action: isinstance(action, Bring))  # last: a node may not answer
 
 
-def _absent(snapshot: JobSnapshot, gang: _Gang, draft: _Draft) -> None:
+def _submit(snapshot: JobSnapshot, draft: Draft) -> None:
+    """Unless it would wait on its nodes for what is not there: then it waits here."""
+    if not snapshot.missing:
+        draft.actions.append(Submit())
+        return
+    draft.actions.append(Event("Warning", "MaterialsMissing", f"waits for {', '.join(snapshot.missing)}"))
+    draft.again(MISSING_SECONDS)
+
+
+def _absent(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
     """Slurm forgets ended jobs (MinJobAge): lost, unless its end was seen and only the pause before a retry is left."""
-    restarting = find(draft.status.get("conditions") or (), training.RESTARTING)
+    restarting = find(draft.conditions, training.RESTARTING)
     failed = any("failed" in one for one in (draft.status.get("replicaStatuses") or {}).values())
     if restarting and failed:
-        _again(snapshot, gang, draft, parse_time(restarting["lastTransitionTime"]))
+        job_ends.again(snapshot, gang, draft, parse_time(restarting["lastTransitionTime"]))
         return
     text = f"Slurm does not know job {job_id_of(snapshot.raw)} any more; how it ended is not known"
-    _fail(snapshot, gang, draft, "SlurmJobLost", text, rfc3339(snapshot.now))
+    message = f"PyTorchJob {gang.name} is failed because {text}."
+    job_ends.fail(snapshot, gang, draft, "SlurmJobLost", message, rfc3339(snapshot.now))
 
 
-def _follow(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None:
+def _follow(snapshot: JobSnapshot, gang: Gang, job: Job, draft: Draft) -> None:
     """The status by the Slurm job's state; an unknown word changes nothing."""
     states = job.states
     if states.unknown or states.base is JobBase.UNKNOWN:
@@ -316,23 +294,30 @@ def _follow(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None
             Event("Warning", "UnknownSlurmState", f"Slurm job {job.job_id} is {states}; nothing is changed")
         )
     elif states.finished:
-        _finish(snapshot, gang, job, draft)
+        job_ends.finish(snapshot, gang, job, draft)
     elif states.base is JobBase.RUNNING and not states.flags & {JobFlag.CONFIGURING, JobFlag.COMPLETING, *_REQUEUED}:
-        draft.condition(training.RUNNING, "PyTorchJobRunning", f"PyTorchJob {gang.name} is running.", snapshot.now)
-        _count(gang, draft, "active")
+        _running(snapshot, gang, job, draft)
     elif _starts_again(job, draft):
         _restarting(snapshot, gang, job, draft)
 
 
-def _starts_again(job: Job, draft: _Draft) -> bool:
+def _running(snapshot: JobSnapshot, gang: Gang, job: Job, draft: Draft) -> None:
+    subject = gang.name if "Master" in gang.counts else f"{gang.namespace}/{gang.name}"
+    draft.condition(training.RUNNING, "PyTorchJobRunning", f"PyTorchJob {subject} is running.", snapshot.now)
+    gang.count(draft, "active")
+    if snapshot.bare:
+        draft.actions.append(Bring(job.job_id, job.restart_count, tuple(snapshot.bare)))
+
+
+def _starts_again(job: Job, draft: Draft) -> bool:
     """Slurm put it back into the queue after it had run."""
     if _REQUEUED & job.states.flags:
         return True
-    ran = training.holds(draft.status.get("conditions") or (), training.RUNNING)
+    ran = training.holds(draft.conditions, training.RUNNING)
     return job.states.base is JobBase.PENDING and job.restart_count > 0 and ran
 
 
-def _restarting(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None:
+def _restarting(snapshot: JobSnapshot, gang: Gang, job: Job, draft: Draft) -> None:
     # a job that Slurm has put back does not tell which node it lost
     lost = job.failed_node or ", ".join(snapshot.lost[:8])
     why = f"node {lost} was lost" if lost else "Slurm requeued it"
@@ -341,120 +326,13 @@ def _restarting(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> 
     )
     if draft.condition(training.RESTARTING, "PyTorchJobRestarting", message, snapshot.now):
         draft.actions.append(Event("Warning", "PyTorchJobRestarting", message))
-    _count(gang, draft, None)
-
-
-def _finish(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft) -> None:
-    ended = rfc3339(datetime.fromtimestamp(job.end_time, UTC) if job.end_time else snapshot.now)
-    if job.states.base is JobBase.COMPLETED:
-        message = f"PyTorchJob {gang.name} is successfully completed."
-        draft.condition(training.SUCCEEDED, "PyTorchJobSucceeded", message, snapshot.now)
-        draft.status["completionTime"] = ended
-        _count(gang, draft, "succeeded")
-        draft.actions.append(Event("Normal", "PyTorchJobSucceeded", message))
-    elif _retries(gang, job):
-        _retry(snapshot, gang, job, draft, ended)
-    else:
-        _fail(snapshot, gang, draft, "PyTorchJobFailed", _why(job), ended)
-
-
-def _retries(gang: _Gang, job: Job) -> bool:
-    """Is this an end that the restart policy covers?"""
-    if gang.restart_policy is RestartPolicy.NEVER:
-        return False
-    if job.states.base in _INFRASTRUCTURE:
-        return True
-    if gang.restart_policy is RestartPolicy.EXIT_CODE and mirror.exit_code(job) < 128:
-        return False
-    return job.states.base in _APPLICATION
-
-
-def _retry(snapshot: JobSnapshot, gang: _Gang, job: Job, draft: _Draft, ended: str) -> None:
-    """The next attempt, after a pause that doubles; backoffLimit is the number of retries (as batch/v1's)."""
-    if gang.backoff_limit is not None and gang.attempt > gang.backoff_limit:
-        message = f"Job {gang.name} has failed because it has reached the specified backoff limit"
-        _fail(snapshot, gang, draft, "PyTorchJobFailed", f"{message} ({_why(job)})", ended)
-        return
-    message = f"PyTorchJob {gang.name} is restarting because {_why(job)}."
-    if draft.condition(training.RESTARTING, "PyTorchJobRestarting", message, snapshot.now):
-        draft.actions.append(Event("Warning", "PyTorchJobRestarting", message))
-    _count(gang, draft, "failed")
-    _again(snapshot, gang, draft, datetime.fromtimestamp(job.end_time, UTC) if job.end_time else None)
-
-
-def _again(snapshot: JobSnapshot, gang: _Gang, draft: _Draft, since: datetime | None) -> None:
-    """The next attempt, once the pause since the last one's end is over."""
-    wait = min(BACKOFF[0] * 2 ** min(gang.attempt - 1, 10), BACKOFF[1])
-    left = wait - (snapshot.now - since).total_seconds() if since else 0.0
-    if left > 0:
-        draft.retry_after = left
-        return
-    if snapshot.pods:
-        draft.actions.append(DeletePods(tuple(sorted(snapshot.pods))))
-    draft.actions.append(Annotate({names.ANNOTATION_ATTEMPT: str(gang.attempt + 1), names.ANNOTATION_JOB_ID: None}))
-
-
-def _fail(snapshot: JobSnapshot, gang: _Gang, draft: _Draft, reason: str, why: str, ended: str) -> None:
-    message = f"PyTorchJob {gang.name} is failed because {why}."
-    if draft.condition(training.FAILED, reason, message, snapshot.now):
-        draft.status["completionTime"] = ended
-        _count(gang, draft, "failed")
-        draft.actions.append(Event("Warning", reason, message))
-
-
-def _why(job: Job) -> str:
-    """One clause that tells what ended the Slurm job."""
-    which = f"Slurm job {job.job_id}"
-    base = job.states.base
-    if base is JobBase.NODE_FAIL:
-        return f"{which} lost node {job.failed_node or 'of its own'}"
-    if base is JobBase.CANCELLED:
-        return f"{which} was cancelled" + (f" ({job.state_description})" if job.state_description else "")
-    if base in (JobBase.TIMEOUT, JobBase.DEADLINE):
-        return f"{which} was active longer than specified deadline"
-    if base is JobBase.OUT_OF_MEMORY:
-        return f"{which} ran out of memory (exit code 137)"
-    if base is JobBase.FAILED:
-        return f"{which} ended with exit code {mirror.exit_code(job)}"
-    return f"{which} ended as {job.states}" + (f" ({job.state_reason})" if job.state_reason else "")
-
-
-def _mirror(snapshot: JobSnapshot, draft: _Draft) -> None:
-    """Mirror pods as the Slurm job is; those of an ended job that were removed stay removed."""
-    job, plan = snapshot.slurm, snapshot.plan
-    if not isinstance(job, Job) or plan is None or any(isinstance(one, Annotate) for one in draft.actions):
-        return
-    members = tuple(mirror.replicas(plan))
-    missing = tuple(one for one in members if one.pod not in snapshot.pods)
-    if missing and not training.finished(snapshot.raw.get("status") or {}):
-        draft.actions.append(CreatePods(missing))
-    statuses = {one.pod: status for one in members if (status := _pod_status(snapshot, plan, one, job)) is not None}
-    if statuses:
-        draft.actions.append(PatchPods(statuses))
-
-
-def _pod_status(snapshot: JobSnapshot, plan: JobPlan, replica: mirror.Replica, job: Job) -> Raw | None:
-    """What the replica's pod should say, None when it does or when there is no such pod."""
-    current = snapshot.pods.get(replica.pod)
-    host = snapshot.hosts[replica.place] if replica.place < len(snapshot.hosts) else ""
-    wanted = mirror.status(plan, replica, job, host)
-    if current is None or wanted is None or mirror.same(wanted, current.get("status") or {}):
-        return None
-    return wanted
-
-
-def _label(name: str) -> str:
-    return mirror.shorten(name, mirror.MAX_LABEL)
-
-
-def _count(gang: _Gang, draft: _Draft, counter: str | None) -> None:
-    draft.status["replicaStatuses"] = training.replica_statuses(_label(gang.name), gang.counts, counter)
+    gang.count(draft, None)
 
 
 def refused(raw: Mapping[str, Any], plan: JobPlan, why: str, now: datetime | None = None) -> Raw:
     """The status of a job that slurmctld would not take: Failed, with Slurm's words."""
     moment = now or datetime.now(UTC)
-    draft = _Draft(dict(raw.get("status") or {}))
+    draft = Draft(dict(raw.get("status") or {}))
     message = f"PyTorchJob {plan.name} is failed because Slurm refused it: {why}"
     draft.condition(training.FAILED, "SlurmSubmitFailed", message, moment)
     draft.status["completionTime"] = rfc3339(moment)

@@ -72,6 +72,11 @@ class PartitionLayout:
     default_time: str | None
     priority_tier: int | None
     state: str
+    allow_accounts: tuple[str, ...] = ()
+    allow_qos: tuple[str, ...] = ()
+    """Either empty: all may."""
+    gpu_weight: float | None = None
+    """How many CPUs a GPU is worth where usage is counted; None where nothing is, or there are no GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class PoolLayout:
     groups: tuple[NodeGroup, ...]
     partitions: tuple[PartitionLayout, ...]
     config: tuple[tuple[str, str | tuple[str, ...]], ...]
+    enforced: tuple[str, ...] | None = None
+    """What slurmctld checks with slurmdbd's word; None where there is no slurmdbd."""
 
 
 def node_shape(nodeset: NodeSet, count: int | None = None) -> NodeGroup:
@@ -114,19 +121,27 @@ def plan_pool(
     groups = tuple(sorted((group for group in shapes if group.count), key=lambda group: group.nodeset))
     _refuse_repeats(groups)
     lists = {group.nodeset: group.hostlist() for group in groups}
+    counted = {group.nodeset: group for group in shapes} if cluster.spec.accounting else {}
     return PoolLayout(
         cluster=cluster.metadata.name,
         groups=groups,
-        partitions=tuple(_partition(one, lists) for one in cluster.spec.partitions),
+        partitions=tuple(_partition(one, lists, counted) for one in cluster.spec.partitions),
         config=tuple(
             sorted(
                 (key, tuple(value) if isinstance(value, list) else value) for key, value in cluster.spec.config.items()
             )
         ),
+        enforced=tuple(cluster.spec.accounting.enforce) if cluster.spec.accounting else None,
     )
 
 
-def _partition(partition: Partition, lists: Mapping[str, str]) -> PartitionLayout:
+def _gpu_weight(groups: Sequence[NodeGroup]) -> float | None:
+    """A node's GPUs are worth its CPUs; of unlike nodes the dearest counts, so that scaling changes no price."""
+    weights = [group.cpus / group.gpu.count for group in groups if group.gpu and group.gpu.count]
+    return round(max(weights), 3) if weights else None
+
+
+def _partition(partition: Partition, lists: Mapping[str, str], counted: Mapping[str, NodeGroup]) -> PartitionLayout:
     return PartitionLayout(
         name=partition.name,
         hostlists=tuple(lists[name] for name in sorted(set(partition.node_sets)) if name in lists),
@@ -135,6 +150,9 @@ def _partition(partition: Partition, lists: Mapping[str, str]) -> PartitionLayou
         default_time=partition.default_time,
         priority_tier=partition.priority_tier,
         state=partition.state,
+        allow_accounts=tuple(sorted(set(partition.allow_accounts))),
+        allow_qos=tuple(sorted(set(partition.allow_qos))),
+        gpu_weight=_gpu_weight([counted[name] for name in partition.node_sets if name in counted]),
     )
 
 

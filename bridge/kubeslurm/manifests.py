@@ -13,11 +13,13 @@ import json
 from copy import deepcopy
 from typing import Any, Final
 
-from kubeslurm import names, users
+from kubeslurm import containers, materials, names, users
+from kubeslurm import manifest_parts as parts
 from kubeslurm.api.nodeset import CONTAINER, NodeSet
-from kubeslurm.api.slurmcluster import NOBODY, SLURM_UID, SlurmCluster
+from kubeslurm.api.slurmcluster import SlurmCluster
+from kubeslurm.api.tenants import NOBODY, SLURM_UID
 from kubeslurm.layout import node_shape
-from kubeslurm.rendering import CONTROLLER_PORT, RenderedConfig, controller_pod, controller_service
+from kubeslurm.rendering import CONTROLLER_PORT, RenderedConfig, accounting_service, controller_pod, controller_service
 
 Raw = dict[str, Any]
 
@@ -32,19 +34,25 @@ SLURMD_PORT: Final = 6818
 CONFIG_DIR: Final = "/config"
 DIGEST_PATH: Final = f"{CONFIG_DIR}/digest"
 USERS_DIR: Final = "/var/lib/extrausers"
+USERS_DIGEST: Final = "digest"
+"""A file beside the lists of users, by which it is seen that a pod has them."""
+
 CAPABILITIES: Final = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID")
 
-_LOCKED_DOWN: Final[Raw] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-}
 _PREPARE_CONTROLLER: Final = """
 set -eu
 install -m 0600 /keys/slurm.key /keys/jwt_hs256.key /etc/slurm/
-for file in slurm.conf gres.conf cgroup.conf prolog.sh; do ln -sfn "/config/$file" "/etc/slurm/$file"; done
+for file in slurm.conf gres.conf cgroup.conf prolog.sh epilog.sh; do ln -sfn "/config/$file" "/etc/slurm/$file"; done
 : > /etc/slurm/plugstack.conf
 mkdir -p -m 0755 /run/slurmctld /run/slurm
+"""
+_WAIT_FOR_SLURMDBD: Final = """
+for _ in {1..20}; do
+  timeout 2 bash -c 'exec 3<>"$SLURMDBD"' 2>/dev/null && exit 0
+  sleep 0.5
+done
+echo "slurmdbd does not answer" >&2
+[ -s /var/spool/slurmctld/assoc_mgr_state ]
 """
 _START_SLURMD: Final = """
 set -eu
@@ -52,6 +60,7 @@ install -o slurm -g slurm -m 0600 /keys/slurm.key /etc/slurm/slurm.key
 : > /etc/slurm/plugstack.conf
 mkdir -p /run/slurm /var/spool/slurmd
 mkdir -p -m 0711 /var/log/jobs
+rm -rf /run/kubeslurm/* # of jobs that ended with this container's last life
 chown root /run/slurm
 # slurmd waits ten seconds before it tries again: start it when the controller answers
 until (exec 3<>"/dev/tcp/$SLURMCTLD_HOST/$SLURMCTLD_PORT") 2>/dev/null; do sleep 0.5; done
@@ -89,30 +98,17 @@ def users_digest(cluster: SlurmCluster) -> str:
     return users.digest(cluster.spec.tenants)
 
 
-def _labels(cluster: SlurmCluster, component: str) -> dict[str, str]:
-    return {
-        names.LABEL_MANAGED_BY: names.MANAGER,
-        names.LABEL_COMPONENT: component,
-        names.LABEL_CLUSTER: cluster.metadata.name,
-    }
-
-
-def _object(cluster: SlurmCluster, api: str, kind: str, name: str, component: str, **rest: Any) -> Raw:
-    meta = {"name": name, "namespace": cluster.metadata.namespace, "labels": _labels(cluster, component)}
-    return {"apiVersion": api, "kind": kind, "metadata": meta, **rest}
-
-
 def keys_secret(cluster: SlurmCluster, slurm_key: bytes, jwt_key: bytes) -> Raw:
     """The keys, made once."""
     data = {SLURM_KEY: slurm_key, JWT_KEY: jwt_key}
     encoded = {name: base64.b64encode(key).decode() for name, key in data.items()}
     name = keys_name(cluster.metadata.name)
-    return _object(cluster, "v1", "Secret", name, CONTROLLER, type="Opaque", data=encoded)
+    return parts.build(cluster, "v1", "Secret", name, CONTROLLER, type="Opaque", data=encoded)
 
 
 def config_map(cluster: SlurmCluster, rendered: RenderedConfig) -> Raw:
     """The rendered files, and their digest beside them, by which it is seen that a pod has them."""
-    body = _object(cluster, "v1", "ConfigMap", config_name(cluster.metadata.name), CONTROLLER)
+    body = parts.build(cluster, "v1", "ConfigMap", config_name(cluster.metadata.name), CONTROLLER)
     body["data"] = {**rendered.files, "digest": rendered.digest + "\n"}
     body["metadata"]["annotations"] = {names.ANNOTATION_CONFIG_DIGEST: rendered.digest}
     return body
@@ -120,34 +116,19 @@ def config_map(cluster: SlurmCluster, rendered: RenderedConfig) -> Raw:
 
 def users_map(cluster: SlurmCluster) -> Raw:
     """The tenants' users."""
-    body = _object(cluster, "v1", "ConfigMap", users_name(cluster.metadata.name), CONTROLLER)
-    body["data"] = dict(users.files(cluster.spec.tenants))
+    body = parts.build(cluster, "v1", "ConfigMap", users_name(cluster.metadata.name), CONTROLLER)
+    body["data"] = {**users.files(cluster.spec.tenants), USERS_DIGEST: users_digest(cluster) + "\n"}
     return body
 
 
 def controller_objects(cluster: SlurmCluster) -> list[Raw]:
     """slurmctld and slurmrestd with their Services."""
     return [
-        _service(cluster, controller_service(cluster.metadata.name), CONTROLLER, CONTROLLER_PORT, early=True),
-        _service(cluster, restd_name(cluster.metadata.name), RESTD, RESTD_PORT, early=False),
+        parts.service(cluster, controller_service(cluster.metadata.name), CONTROLLER, CONTROLLER_PORT, early=True),
+        parts.service(cluster, restd_name(cluster.metadata.name), RESTD, RESTD_PORT, early=False),
         _stateful_set(cluster),
         _deployment(cluster),
     ]
-
-
-def _service(cluster: SlurmCluster, name: str, component: str, port: int, *, early: bool) -> Raw:
-    selector = {names.LABEL_CLUSTER: cluster.metadata.name, names.LABEL_COMPONENT: component}
-    spec = {"selector": selector, "ports": [{"name": "slurm", "port": port, "targetPort": port, "protocol": "TCP"}]}
-    return _object(cluster, "v1", "Service", name, component, spec=spec | {"publishNotReadyAddresses": early})
-
-
-def _pod_template(cluster: SlurmCluster, component: str, spec: Raw) -> Raw:
-    common = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "nodeSelector": cluster.spec.controller.managed.node_selector,
-    }
-    return {"metadata": {"labels": _labels(cluster, component)}, "spec": common | spec}
 
 
 def _stateful_set(cluster: SlurmCluster) -> Raw:
@@ -162,11 +143,11 @@ def _stateful_set(cluster: SlurmCluster) -> Raw:
     spec = {
         "serviceName": name,
         "replicas": 1,
-        "selector": {"matchLabels": _labels(cluster, CONTROLLER)},
-        "template": _pod_template(cluster, CONTROLLER, _controller_pod_spec(cluster)),
+        "selector": {"matchLabels": parts.labels(cluster, CONTROLLER)},
+        "template": parts.pod_template(cluster, CONTROLLER, _controller_pod_spec(cluster)),
         "volumeClaimTemplates": [claim],
     }
-    return _object(cluster, "apps/v1", "StatefulSet", name, CONTROLLER, spec=spec)
+    return parts.build(cluster, "apps/v1", "StatefulSet", name, CONTROLLER, spec=spec)
 
 
 def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
@@ -175,16 +156,17 @@ def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
     config = {"name": "config", "mountPath": CONFIG_DIR}
     return {
         "terminationGracePeriodSeconds": 10,
-        "securityContext": _as_user(SLURM_UID),
+        "securityContext": parts.as_user(SLURM_UID),
         "initContainers": [
             {
                 "name": "prepare",
                 "image": image,
                 "imagePullPolicy": "IfNotPresent",
-                "command": ["/bin/sh", "-c", _PREPARE_CONTROLLER],
+                "command": ["/bin/sh", "-c", _with_plugins(cluster, _PREPARE_CONTROLLER)],
                 "volumeMounts": [*shared, {"name": "keys", "mountPath": "/keys"}],
-                "securityContext": _LOCKED_DOWN,
-            }
+                "securityContext": parts.LOCKED_DOWN,
+            },
+            *_wait_for_accounting(cluster),
         ],
         "containers": [
             {
@@ -193,7 +175,7 @@ def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["slurmctld", "-D"],
                 "ports": [{"name": "slurmctld", "containerPort": CONTROLLER_PORT}],
-                "readinessProbe": _tcp_probe(CONTROLLER_PORT),
+                "readinessProbe": parts.tcp_probe(CONTROLLER_PORT),
                 # slurmctld can hang with its port open (24.11 does when it refuses a cancel): ask what takes its locks
                 "livenessProbe": {
                     "exec": {"command": ["timeout", "10", "sinfo", "-h", "-o", "%D"]},
@@ -209,11 +191,35 @@ def _controller_pod_spec(cluster: SlurmCluster) -> Raw:
                     {"name": "users", "mountPath": USERS_DIR},
                     {"name": "tmp", "mountPath": "/tmp"},
                 ],
-                "securityContext": _LOCKED_DOWN,
+                "securityContext": parts.LOCKED_DOWN,
             }
         ],
         "volumes": _controller_volumes(cluster.metadata.name),
     }
+
+
+def _wait_for_accounting(cluster: SlurmCluster) -> list[Raw]:
+    """slurmctld ends at its first start where it must ask slurmdbd and can't; later it goes by what it remembers.
+
+    What it is told to enforce stands here so that a change starts it anew: it reads that only when it starts.
+    """
+    if cluster.spec.accounting is None:
+        return []
+    environment = {
+        "SLURMDBD": f"/dev/tcp/{accounting_service(cluster.metadata.name)}/6819",
+        "ENFORCED": ",".join(cluster.spec.accounting.enforce),
+    }
+    return [
+        {
+            "name": "wait-for-slurmdbd",
+            "image": cluster.spec.controller.managed.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/bin/bash", "-c", _WAIT_FOR_SLURMDBD],
+            "env": [{"name": key, "value": value} for key, value in environment.items()],
+            "volumeMounts": [{"name": "state", "mountPath": "/var/spool/slurmctld"}],
+            "securityContext": parts.LOCKED_DOWN,
+        }
+    ]
 
 
 def _controller_volumes(cluster: str) -> list[Raw]:
@@ -227,17 +233,22 @@ def _controller_volumes(cluster: str) -> list[Raw]:
     ]
 
 
+def _served(cluster: SlurmCluster) -> str:
+    """slurmrestd does not start with slurmdbd's part where slurm.conf names no slurmdbd."""
+    return "slurmctld,slurmdbd" if cluster.spec.accounting else "slurmctld"
+
+
 def _deployment(cluster: SlurmCluster) -> Raw:
     name = cluster.metadata.name
     pod = {
         "terminationGracePeriodSeconds": 5,
-        "securityContext": _as_user(NOBODY),
+        "securityContext": parts.as_user(NOBODY),
         "containers": [
             {
                 "name": "slurmrestd",
                 "image": cluster.spec.controller.managed.image,
                 "imagePullPolicy": "IfNotPresent",
-                "command": ["slurmrestd", "-s", "slurmctld", "-a", "rest_auth/jwt", f"0.0.0.0:{RESTD_PORT}"],
+                "command": ["slurmrestd", "-s", _served(cluster), "-a", "rest_auth/jwt", f"0.0.0.0:{RESTD_PORT}"],
                 "env": [
                     # without it slurmrestd would speak to slurmctld with a key that it does not have
                     {"name": "SLURM_JWT", "value": "daemon"},
@@ -245,12 +256,12 @@ def _deployment(cluster: SlurmCluster) -> Raw:
                     {"name": "SLURMRESTD_SECURITY", "value": "disable_unshare_sysv,disable_unshare_files"},
                 ],
                 "ports": [{"name": "slurmrestd", "containerPort": RESTD_PORT}],
-                "readinessProbe": _tcp_probe(RESTD_PORT),
+                "readinessProbe": parts.tcp_probe(RESTD_PORT),
                 "volumeMounts": [
                     {"name": "config", "mountPath": "/etc/slurm"},
                     {"name": "tmp", "mountPath": "/tmp"},
                 ],
-                "securityContext": _LOCKED_DOWN,
+                "securityContext": parts.LOCKED_DOWN,
             }
         ],
         "volumes": [
@@ -260,25 +271,10 @@ def _deployment(cluster: SlurmCluster) -> Raw:
     }
     spec = {
         "replicas": 1,
-        "selector": {"matchLabels": _labels(cluster, RESTD)},
-        "template": _pod_template(cluster, RESTD, pod),
+        "selector": {"matchLabels": parts.labels(cluster, RESTD)},
+        "template": parts.pod_template(cluster, RESTD, pod),
     }
-    return _object(cluster, "apps/v1", "Deployment", restd_name(name), RESTD, spec=spec)
-
-
-def _as_user(uid: int) -> Raw:
-    return {
-        "runAsNonRoot": True,
-        "runAsUser": uid,
-        "runAsGroup": uid,
-        "fsGroup": uid,
-        "fsGroupChangePolicy": "OnRootMismatch",
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-
-
-def _tcp_probe(port: int) -> Raw:
-    return {"tcpSocket": {"port": port}, "periodSeconds": 2, "failureThreshold": 3}
+    return parts.build(cluster, "apps/v1", "Deployment", restd_name(name), RESTD, spec=spec)
 
 
 def slurmd_pod(cluster: SlurmCluster, nodeset: NodeSet, ordinal: int, *, owner: Raw) -> Raw:
@@ -286,7 +282,7 @@ def slurmd_pod(cluster: SlurmCluster, nodeset: NodeSet, ordinal: int, *, owner: 
     name = node_shape(nodeset).node_name(ordinal)
     template = nodeset.spec.template
     metadata = deepcopy(template.metadata)
-    labels = {**(metadata.get("labels") or {}), **_labels(cluster, SLURMD)}
+    labels = {**(metadata.get("labels") or {}), **parts.labels(cluster, SLURMD)}
     labels |= {names.LABEL_NODESET: nodeset.metadata.name, names.LABEL_ORDINAL: str(ordinal)}
     annotations = {**(metadata.get("annotations") or {}), names.ANNOTATION_TEMPLATE_DIGEST: template_digest(nodeset)}
     annotations[names.ANNOTATION_USERS_DIGEST] = users_digest(cluster)
@@ -338,12 +334,13 @@ def _slurmd_container(cluster: SlurmCluster, name: str, container: Raw) -> Raw:
     mounts = [
         {"name": "kubeslurm-keys", "mountPath": "/keys", "readOnly": True},
         {"name": "kubeslurm-users", "mountPath": USERS_DIR, "readOnly": True},
+        {"name": "kubeslurm-materials", "mountPath": materials.ROOT},
     ]
     return {
         "imagePullPolicy": "IfNotPresent",
         **container,
         "name": CONTAINER,
-        "command": ["/bin/bash", "-c", _START_SLURMD],
+        "command": ["/bin/bash", "-c", _with_plugins(cluster, _START_SLURMD)],
         "env": [*(container.get("env") or []), *environment],
         "volumeMounts": [*(container.get("volumeMounts") or []), *mounts],
         "ports": [*(container.get("ports") or []), {"name": "slurmd", "containerPort": SLURMD_PORT}],
@@ -351,9 +348,20 @@ def _slurmd_container(cluster: SlurmCluster, name: str, container: Raw) -> Raw:
             "runAsUser": 0,
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"], "add": list(CAPABILITIES)},
-            "seccompProfile": {"type": "RuntimeDefault"},
+            "seccompProfile": {"type": _seccomp(cluster)},
         },
     }
+
+
+def _with_plugins(cluster: SlurmCluster, script: str) -> str:
+    """slurmctld hands its plugstack.conf to all: empty, but for pyxis."""
+    line = "echo 'required spank_pyxis.so'" if cluster.spec.jobs.container_runtime == containers.PYXIS else ":"
+    return script.replace(": > /etc/slurm/plugstack.conf", f"{line} > /etc/slurm/plugstack.conf")
+
+
+def _seccomp(cluster: SlurmCluster) -> str:
+    """Container runtimes make user namespaces, which the default profile forbids to whom has no privilege."""
+    return "RuntimeDefault" if cluster.spec.jobs.container_runtime == "none" else "Unconfined"
 
 
 def _slurmd_volumes(cluster: SlurmCluster) -> list[Raw]:
@@ -362,4 +370,5 @@ def _slurmd_volumes(cluster: SlurmCluster) -> list[Raw]:
     return [
         {"name": "kubeslurm-keys", "secret": key},
         {"name": "kubeslurm-users", "configMap": {"name": users_name(name)}},
+        {"name": "kubeslurm-materials", "emptyDir": {"medium": "Memory", "sizeLimit": "256Mi"}},
     ]

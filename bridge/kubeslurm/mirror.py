@@ -16,6 +16,7 @@ from typing import Any, Final
 from kubeslurm import names
 from kubeslurm.conditions import rfc3339
 from kubeslurm.plans import JobPlan
+from kubeslurm.ranks import RankEnd
 from kubeslurm.readers.pytorch import CONTAINER
 from slurmrest import Job, JobBase, JobFlag
 
@@ -126,14 +127,17 @@ _REASONS: Final[Mapping[JobBase, str]] = {
 }
 
 
-def status(plan: JobPlan, replica: Replica, job: Job, host: str) -> Raw | None:
-    """The pod's status by the Slurm job's state; None where that says nothing new (unknown words)."""
+def status(plan: JobPlan, replica: Replica, job: Job, host: str, end: RankEnd | None = None) -> Raw | None:
+    """The pod's status by the Slurm job's state; None where that says nothing new (unknown words).
+
+    `end`: how the replica itself ended, where that is known of a job that failed.
+    """
     image = plan.roles[0].template["spec"]["containers"][0].get("image", "")
     if job.states.unknown or job.states.base is JobBase.UNKNOWN:
         return None
     where = f"Slurm job {job.job_id}" + (f" on {host}" if host else "")
     if job.states.finished:
-        return _ended(job, image, where)
+        return _ended(job, image, where, end)
     if job.states.base in _WAITS or JobFlag.CONFIGURING in job.states.flags:
         return _pending(job, image, where)
     return _running(job, image, where)
@@ -150,10 +154,10 @@ def _running(job: Job, image: str, where: str) -> Raw:
     return _status("Running", job, image, {"running": {"startedAt": _time(job.start_time)}}, ready=ready, message=where)
 
 
-def _ended(job: Job, image: str, where: str) -> Raw:
-    code = exit_code(job)
-    phase = "Succeeded" if job.states.base is JobBase.COMPLETED else "Failed"
-    reason = _REASONS.get(job.states.base, "Error")
+def _ended(job: Job, image: str, where: str, end: RankEnd | None) -> Raw:
+    code = exit_code(job) if end is None else end.code
+    phase = "Failed" if code else "Succeeded"
+    reason = _REASONS.get(job.states.base, "Error") if end is None else _reason(end)
     ended = {
         "exitCode": code,
         "reason": reason,
@@ -162,6 +166,15 @@ def _ended(job: Job, image: str, where: str) -> Raw:
         "finishedAt": _time(job.end_time),
     }
     return _status(phase, job, image, {"terminated": ended}, ready=False, message=where) | {"reason": reason}
+
+
+def _reason(end: RankEnd) -> str:
+    """Of one replica: what it did, or that it was ended because others failed."""
+    if not end.code:
+        return "Completed"
+    if end.oom:
+        return "OOMKilled"
+    return "SlurmStepTerminated" if end.ended else "Error"
 
 
 def _status(phase: str, job: Job, image: str, state: Raw, *, ready: bool, message: str) -> Raw:

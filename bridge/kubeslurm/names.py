@@ -40,7 +40,33 @@ ANNOTATION_LAUNCHER: Final = f"{GROUP}/launcher"
 ANNOTATION_LAUNCHER_REASON: Final = f"{GROUP}/launcher-reason"
 ANNOTATION_JOB_ID: Final = f"{GROUP}/job-id"
 ANNOTATION_ATTEMPT: Final = f"{GROUP}/attempt"
+ANNOTATION_RETRIES: Final = f"{GROUP}/retries"
+ANNOTATION_ENDING: Final = f"{GROUP}/ending"
 ANNOTATION_CLUSTER: Final = f"{GROUP}/cluster"
+
+# Annotations by which a job's owner asks for more, within the tenant's bounds
+ANNOTATION_PARTITION: Final = f"{GROUP}/partition"
+ANNOTATION_ACCOUNT: Final = f"{GROUP}/account"
+ANNOTATION_QOS: Final = f"{GROUP}/qos"
+ANNOTATION_TIME: Final = f"{GROUP}/time"
+ANNOTATION_CONSTRAINT: Final = f"{GROUP}/constraint"
+ANNOTATION_RESERVATION: Final = f"{GROUP}/reservation"
+ANNOTATION_EXCLUSIVE: Final = f"{GROUP}/exclusive"
+ANNOTATION_NODES: Final = f"{GROUP}/nodes"
+ANNOTATION_DEPENDENCY: Final = f"{GROUP}/dependency"
+REQUESTS: Final = frozenset(
+    {
+        ANNOTATION_PARTITION,
+        ANNOTATION_ACCOUNT,
+        ANNOTATION_QOS,
+        ANNOTATION_TIME,
+        ANNOTATION_CONSTRAINT,
+        ANNOTATION_RESERVATION,
+        ANNOTATION_EXCLUSIVE,
+        ANNOTATION_NODES,
+        ANNOTATION_DEPENDENCY,
+    }
+)
 
 FINALIZER: Final = f"{GROUP}/finalizer"
 MANAGED_BY: Final = f"{GROUP}/kubeslurm"
@@ -55,3 +81,5 @@ REASON_PREFIX: Final = "kubeslurm: "
 READY: Final = "Ready"
 SLURM_REACHABLE: Final = "SlurmReachable"
 CONFIG_APPLIED: Final = "ConfigApplied"
+IDENTITY_RESOLVED: Final = "IdentityResolved"
+ACCOUNTING_READY: Final = "AccountingReady"

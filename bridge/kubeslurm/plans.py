@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kubeslurm.api.slurmcluster import User
+from kubeslurm.api.tenants import User
+from kubeslurm.containers import Container
 from kubeslurm.expansion import Word
+from kubeslurm.materials import NONE, Materials
+from kubeslurm.requests import NONE as NO_REQUEST
+from kubeslurm.requests import Request
 
 
 class Launcher(StrEnum):
@@ -74,6 +78,9 @@ class JobPlan:
     port: int | None
     roles: tuple[Role, ...]
     ignored: tuple[str, ...]
+    materials: Materials = NONE
+    container: Container | None = None
+    request: Request = NO_REQUEST
 
     @property
     def key(self) -> str:

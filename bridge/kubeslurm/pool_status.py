@@ -132,6 +132,11 @@ def job_totals(jobs: Mapping[int, JobStates]) -> Raw:
     return {"running": bases.count(JobBase.RUNNING), "pending": bases.count(JobBase.PENDING)}
 
 
+def without(status: Mapping[str, Any], kind: str) -> Raw:
+    """The status without a condition that speaks of nothing any more."""
+    return {**status, "conditions": [one for one in status.get("conditions") or () if one.get("type") != kind]}
+
+
 def cluster_status(
     previous: Mapping[str, Any],
     verdicts: Sequence[Verdict],

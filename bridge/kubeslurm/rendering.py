@@ -1,4 +1,4 @@
-"""Renders a layout into the files that Slurm reads: slurm.conf, gres.conf, cgroup.conf and the Prolog.
+"""Renders a layout into the files that Slurm reads: slurm.conf, gres.conf, cgroup.conf, the Prolog and the Epilog.
 
 Pure; called by the operator's pool loop and by `kubeslurm render`. What always holds: the same layout gives the same
 bytes, and every value that a user gave passes `slurmconf`'s check again on its way into a line.
@@ -35,6 +35,19 @@ DEFAULTS: Final[Mapping[str, str]] = {
 """Keys with a default of ours, which the spec may change."""
 
 
+ACCOUNTED: Final[Mapping[str, str]] = {
+    "AccountingStorageTRES": "gres/gpu",
+    "AccountingStoreFlags": "job_comment",
+    "PriorityFlags": "MAX_TRES",
+    "PriorityType": "priority/multifactor",
+    "PriorityWeightAge": "1000",
+    "PriorityWeightFairshare": "100000",
+    "PriorityWeightQOS": "100000",
+}
+"""The same with slurmdbd: GPUs are counted, fair share weighs, a job costs what of a node it keeps from others, and a job
+that slurmctld has forgotten is still known by its key."""
+
+
 @dataclass(frozen=True, slots=True)
 class RenderedConfig:
     """Files by name, and one digest of all."""
@@ -52,7 +65,10 @@ def render(layout: PoolLayout) -> RenderedConfig:
         "settings": _settings(layout),
         "groups": [{"hostlist": group.hostlist(), "group": group} for group in layout.groups],
         "partitions": layout.partitions,
-        "has_gpus": any(group.gpu for group in layout.groups),
+        # with slurmdbd GPUs are counted from the first day on: slurmctld learns of a new kind only when it starts
+        "has_gpus": layout.enforced is not None or any(group.gpu for group in layout.groups),
+        "enforced": layout.enforced,
+        "slurmdbd": accounting_service(layout.cluster),
         "gres_lines": _gres_lines(layout.groups),
     }
     files = {name: _environment().get_template(f"{name}.j2").render(context) for name in _FILES}
@@ -60,7 +76,7 @@ def render(layout: PoolLayout) -> RenderedConfig:
     return RenderedConfig(files, hashlib.sha256(text.encode()).hexdigest())
 
 
-_FILES: Final = ("slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh")
+_FILES: Final = ("slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh", "epilog.sh")
 
 
 def controller_service(cluster: str) -> str:
@@ -73,11 +89,17 @@ def controller_pod(cluster: str) -> str:
     return f"{cluster}-controller-0"
 
 
+def accounting_service(cluster: str) -> str:
+    """The Service in front of slurmdbd, which is slurmdbd's host name, too."""
+    return f"{cluster}-dbd"
+
+
 def _settings(layout: PoolLayout) -> list[tuple[str, str]]:
     given = {key: value if isinstance(value, tuple) else (value,) for key, value in layout.config}
     for key, ours in OWN_LISTS.items():
         given[key] = (*ours, *(one for one in given.get(key, ()) if one not in ours))
-    merged = {key: (value,) for key, value in DEFAULTS.items()} | given
+    defaults = DEFAULTS if layout.enforced is None else {**DEFAULTS, **ACCOUNTED}
+    merged = {key: (value,) for key, value in defaults.items()} | given
     return sorted(
         (slurmconf.check_key(key), ",".join(map(slurmconf.check_value, value))) for key, value in merged.items()
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from kubeslurm import containers, material_scripts
 from kubeslurm.directives import LOG_DIR, options
 from kubeslurm.errors import InvalidObject
-from kubeslurm.expansion import shell
+from kubeslurm.expansion import Word, shell
+from kubeslurm.material_scripts import late
 from kubeslurm.plans import JobPlan, Launcher
 
 MAX_TASK_BYTES: Final = 120_000
@@ -84,19 +86,33 @@ def _srun(plan: JobPlan) -> str:
         "--kill-on-bad-exit=1",
         f"--mpi={plan.mpi}",
         f"--output={LOG_DIR}/%t.out",
+        *containers.srun_flags(plan.container, plan.materials),
     ]
     messages = f"messages={LOG_DIR.replace('%j', '$SLURM_JOB_ID')}/srun.err"
-    return f'{messages}\nsrun {" ".join(flags)} \\\n  /bin/bash -c "$task" 2> "$messages" &'
+    first = containers.before_step(plan.container, plan.materials)
+    return f'{first}{messages}\nsrun {" ".join(flags)} \\\n  /bin/bash -c "$task" 2> "$messages" &'
 
 
 def _task(plan: JobPlan) -> str:
     """What each task runs: its place in the gang, its directory, its program."""
-    lines = [*_place(plan), *_directory(plan)]
-    assignments = [f"{name}={shell(value)}" for name, value in plan.environment]
-    words = [shell(word) for word in plan.argv]
+    used = [*plan.argv, *(value for _, value in plan.environment)]
+    lines = [*_materials(plan, used), *_place(plan), *_directory(plan)]
+    image_env, prefix = containers.environment(plan.container)
+    assignments = [f"{prefix}{name}={shell(value)}" for name, value in plan.environment if not late(value)]
+    words = containers.wrap(plan.container, [shell(word) for word in plan.argv])
     scrub = _SCRUB if plan.launcher is Launcher.POD else []
     threads = [] if any(name == "OMP_NUM_THREADS" for name, _ in plan.environment) else _threads(plan)
-    return "\n".join([*lines, *threads, *scrub, " \\\n  ".join(["exec env", *assignments, *words]), ""])
+    exports = [*image_env, *material_scripts.exports(plan.materials, plan.environment, prefix)]
+    start = "exec /usr/bin/env" if exports else "exec env"  # PATH may be one of them
+    return "\n".join([*lines, *threads, *scrub, *exports, " \\\n  ".join([start, *assignments, *words]), ""])
+
+
+def _materials(plan: JobPlan, words: list[Word]) -> list[str]:
+    """What was brought, and the mounts; for pyxis a step before this one has waited for it."""
+    inside = plan.container is not None and plan.container.runtime == containers.PYXIS
+    waiting = material_scripts.ready(plan.materials, folders=not inside)
+    found = material_scripts.lines(plan.materials, words)
+    return [*waiting, *found, *containers.prepare(plan.container, plan.materials)]
 
 
 _SCRUB: Final = ['for name in ${!SLURM_@} ${!SRUN_@} ${!PMI_@} ${!PMIX_@}; do unset "$name"; done']
@@ -123,7 +139,7 @@ def _threads(plan: JobPlan) -> list[str]:
 
 
 def _directory(plan: JobPlan) -> list[str]:
-    if plan.workdir is None:
+    if plan.workdir is None or plan.container is not None:
         return []
     where = shell((plan.workdir,))
     return [f'cd -- {where} || {{ echo "kubeslurm: no directory {plan.workdir} on $SLURMD_NODENAME" >&2; exit 126; }}']

@@ -29,7 +29,8 @@ OWNED: Final = frozenset(
     SuspendProgram SuspendTime Prolog PrologFlags ProctrackType TaskPlugin JobAcctGatherType SelectType TreeWidth
     PluginDir PlugStackConfig Epilog PrologSlurmctld EpilogSlurmctld TaskProlog TaskEpilog SrunProlog SrunEpilog
     HealthCheckProgram RebootProgram MailProg UnkillableStepProgram JobSubmitPlugins CliFilterPlugins
-    AccountingStorageType AccountingStorageHost AccountingStoragePass AccountingStoragePort AccountingStorageUser
+    AccountingStorageEnforce AccountingStorageType AccountingStorageHost AccountingStoragePass
+    AccountingStoragePort AccountingStorageUser
     JobCompType JobCompHost JobCompLoc JobCompPass JobContainerType CommunicationParameters X11Parameters
     ResumeFailProgram SlurmctldPrimaryOnProg SlurmctldPrimaryOffProg SlurmdTimeout
         """
@@ -40,7 +41,7 @@ OWNED: Final = frozenset(
 ALLOWED: Final = frozenset(
     _words(
         """
-    AccountingStorageEnforce AccountingStorageTRES AccountingStoreFlags BatchStartTimeout BcastExclude
+    AccountingStorageTRES AccountingStoreFlags BatchStartTimeout BcastExclude
     BcastParameters BurstBufferType CompleteWait CpuFreqDef CpuFreqGovernors DebugFlags DefCpuPerGPU DefMemPerCPU
     DefMemPerGPU DefMemPerNode DependencyParameters DisableRootJobs EioTimeout EnforcePartLimits EpilogMsgTime
     FairShareDampeningFactor FirstJobId GetEnvTimeout GroupUpdateForce GroupUpdateTime HashPlugin

@@ -18,29 +18,31 @@ Raw = dict[str, Any]
 CREATED: Final = "Created"
 RUNNING: Final = "Running"
 RESTARTING: Final = "Restarting"
+SUSPENDED: Final = "Suspended"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 _EXCLUDES: Final = {RESTARTING: RUNNING, RUNNING: RESTARTING}
 
 
 def set_condition(
-    conditions: Sequence[Mapping[str, Any]], kind: str, reason: str, message: str, now: datetime
+    conditions: Sequence[Mapping[str, Any]], kind: str, reason: str, message: str, now: datetime, *, holds: bool = True
 ) -> list[Raw]:
-    """The list with the condition True at its end, by upstream's rules: nothing after Failed, nothing twice."""
+    """The list with the condition at its end, by upstream's rules: nothing after Failed, nothing twice."""
+    status = str(holds)
     current = [dict(one) for one in conditions]
     known = next((one for one in current if one["type"] == kind), None)
     if any(one["type"] == FAILED and one["status"] == "True" for one in current):
         return current
-    if known and known["status"] == "True" and known.get("reason") == reason:
+    if known and known["status"] == status and known.get("reason") == reason:
         return current
     stamp = rfc3339(now)
     kept = [one for one in current if one["type"] not in (kind, _EXCLUDES.get(kind))]
     if kind in (SUCCEEDED, FAILED):
         kept = [one | {"status": "False"} if one["type"] == RUNNING else one for one in kept]
-    same = known is not None and known["status"] == "True"
+    same = known is not None and known["status"] == status
     fresh = {
         "type": kind,
-        "status": "True",
+        "status": status,
         "reason": reason,
         "message": message,
         "lastUpdateTime": stamp,

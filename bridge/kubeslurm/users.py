@@ -9,22 +9,32 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from kubeslurm.api.slurmcluster import Tenant
+from kubeslurm.api.tenants import Tenant, User
 
 
 def files(tenants: Iterable[Tenant]) -> Mapping[str, str]:
-    """passwd(5), group(5) and shadow(5); a group has the name of the first user in it."""
-    users = sorted({(tenant.user.uid, tenant.user.name, tenant.user.gid) for tenant in tenants})
-    groups: dict[int, str] = {}
-    for _, name, gid in users:
-        groups.setdefault(gid, name)
+    """passwd(5), group(5) and shadow(5)."""
+    found = {tenant.user for tenant in tenants}
+    users = sorted((user.uid, user.name, user.gid) for user in found)
     return {
         "passwd": "".join(f"{name}:x:{uid}:{gid}:{name}:/tmp:/bin/bash\n" for uid, name, gid in users),
-        "group": "".join(f"{name}:x:{gid}:\n" for gid, name in sorted(groups.items())),
+        "group": "".join(f"{name}:x:{gid}:{','.join(members)}\n" for gid, name, members in _groups(found)),
         "shadow": "".join(f"{name}:*:19000:0:99999:7:::\n" for _, name, _ in users),
     }
 
 
+def _groups(users: Iterable[User]) -> list[tuple[int, str, list[str]]]:
+    """A group that the spec does not name has the name of its first user; and is left nameless where that name is taken."""
+    ordered = sorted(users, key=lambda user: user.uid)
+    names = {group.gid: group.name for user in ordered for group in user.groups}
+    for user in ordered:
+        if user.gid not in names and user.name not in names.values():
+            names[user.gid] = user.name
+    members = {gid: [one.name for one in ordered if gid in {group.gid for group in one.groups}] for gid in names}
+    return [(gid, names[gid], members[gid]) for gid in sorted(names)]
+
+
 def digest(tenants: Iterable[Tenant]) -> str:
     """Changes when the files do."""
-    return hashlib.sha256(repr(sorted(files(tenants).items())).encode()).hexdigest()[:16]
+    text = repr(("with digest", sorted(files(tenants).items())))  # another form of the ConfigMap is another digest
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

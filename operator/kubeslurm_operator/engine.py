@@ -13,7 +13,7 @@ import time
 from kubeslurm import names
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.job_loop import JobLoop
-from kubeslurm_operator.kube import NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
+from kubeslurm_operator.kube import NAMESPACE, NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
 from kubeslurm_operator.runtimes import Runtime
 from kubeslurm_operator.store import Key, Store
 
@@ -29,7 +29,7 @@ class Engine:
 
     def __init__(self, kube: Kube) -> None:
         self.kube = kube
-        self.store = Store((SLURM_CLUSTER, NODE_SET, PYTORCH_JOB, POD))
+        self.store = Store((SLURM_CLUSTER, NODE_SET, PYTORCH_JOB, POD, NAMESPACE))
         self.events = Events(kube)
         self.runtimes: dict[Key, Runtime] = {}
         self.jobs = JobLoop(kube, self.store, self.events, self.runtimes)

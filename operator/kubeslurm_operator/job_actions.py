@@ -19,6 +19,7 @@ from kubeslurm.scripts import write_script
 from kubeslurm_operator import kube as api
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.kube import POD, PYTORCH_JOB, Kube, KubeError, Raw
+from kubeslurm_operator.materials import Bringer
 from kubeslurm_operator.store import Key, Store
 from slurmrest import InvalidRequest, Job, PermissionDenied, SlurmError
 
@@ -33,10 +34,11 @@ AT_ONCE = 6
 class JobActions:
     """The hands of the job loop."""
 
-    def __init__(self, kube: Kube, store: Store, events: Events) -> None:
+    def __init__(self, kube: Kube, store: Store, events: Events, materials: Bringer) -> None:
         self._kube = kube
         self._store = store
         self._events = events
+        self._materials = materials
 
     async def carry_out(
         self, action: jobs.JobAction, raw: Raw, plan: JobPlan | None, slurm: Job | jobs.Slurm, runtime: Runtime | None
@@ -50,6 +52,8 @@ class JobActions:
                 await self._finalizer(raw, present=False)
             case jobs.Submit() if plan and runtime:
                 return await self._submit(raw, plan, runtime)
+            case jobs.Bring(job_id, restart, hosts) if plan and runtime:
+                await self._materials.bring(raw, plan, job_id, restart, hosts, runtime.key.namespace)
             case jobs.Cancel(job_id) if runtime and runtime.slurm:
                 await runtime.slurm.cancel(job_id)
                 runtime.poke()
@@ -63,6 +67,8 @@ class JobActions:
                 await _all(self._patch_pod(Key(key.namespace, pod), status) for pod, status in statuses.items())
             case jobs.DeletePods(pods):
                 await _all(self._kube.delete(POD, key.namespace, pod, grace=0) for pod in pods)
+            case jobs.DeleteJob():
+                await self._kube.delete(PYTORCH_JOB, *key, uid=raw["metadata"]["uid"])
             case jobs.Event(kind, reason, message):
                 await self._events.post(raw, kind, reason, message)
         return None
@@ -74,6 +80,9 @@ class JobActions:
     async def _submit(self, raw: Raw, plan: JobPlan, runtime: Runtime) -> int | None:
         if runtime.slurm is None or plan.user is None:
             return None
+        if why := runtime.identities.unresolved(plan.user):
+            await self._events.warning(raw, "IdentityUnresolved", why)
+            raise KubeError(0, "IdentityUnresolved", why)
         try:
             submission = await runtime.slurm.submit(
                 write_description(plan), write_script(plan), key=plan.key, user=plan.user.name

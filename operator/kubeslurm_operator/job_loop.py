@@ -9,24 +9,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import jobs, names, ownership, tenants
-from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.api.pytorchjob import PyTorchJob
-from kubeslurm.api.slurmcluster import SlurmCluster
-from kubeslurm.errors import InvalidObject
+from kubeslurm import jobs, names, ownership, ranks, records, run_policy, tenants
+from kubeslurm.api.nodeset import CONTAINER
+from kubeslurm.directives import LOG_DIR
 from kubeslurm.plans import JobPlan
-from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.job_actions import JobActions
-from kubeslurm_operator.kube import DEPLOYMENT, NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
+from kubeslurm_operator.kube import (
+    DEPLOYMENT,
+    NAMESPACE,
+    NODE_SET,
+    POD,
+    PYTORCH_JOB,
+    SLURM_CLUSTER,
+    Kind,
+    Kube,
+    KubeError,
+    Raw,
+)
+from kubeslurm_operator.materials import Bringer
+from kubeslurm_operator.pod_exec import execute
+from kubeslurm_operator.readings import Readings
 from kubeslurm_operator.slurm import Snapshot
 from kubeslurm_operator.store import Key, Store
-from slurmrest import Job, JobStates, NotFound, SlurmError
+from slurmrest import Job, JobBase, JobStates, NotFound, SlurmError
 from slurmrest.hostlists import expand
 
 if TYPE_CHECKING:
@@ -38,6 +51,8 @@ AT_ONCE = 16
 RETRY_SECONDS = 2.0
 RIVAL_LABELS = "control-plane=kubeflow-training-operator"
 RIVAL_SECONDS = 60.0
+RIVAL_FRESH = 2.0
+MOST_SAID = 2**20
 
 
 @dataclass
@@ -50,6 +65,8 @@ class Track:
     states: JobStates | None = None
     hosts: tuple[str, ...] = ()
     """The nodes that it has or, once it is back in the queue, had last."""
+    ranks: tuple[int, Mapping[int, ranks.RankEnd] | None] | None = None
+    """How its ranks ended, at which restart; asked for once."""
 
     @property
     def running(self) -> bool:
@@ -65,15 +82,18 @@ class JobLoop:
         self._store = store
         self._events = events
         self._runtimes = runtimes
-        self._actions = JobActions(kube, store, events)
+        self._materials = Bringer(kube, events)
+        self._actions = JobActions(kube, store, events, self._materials)
         self._dirty: set[Key] = set()
         self._busy: set[Key] = set()
         self._tracks: dict[Key, Track] = {}
         self._wake = asyncio.Event()
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._turns: set[asyncio.Task[None]] = set()
-        self._rival = False
-        self._readable: dict[Key, SlurmCluster] = {}
+        self._rival = ownership.Rival()
+        self._rival_at = -math.inf
+        self._rival_gate = asyncio.Lock()
+        self._readings = Readings(store)
 
     def mark(self, key: Key) -> None:
         """This job needs a turn."""
@@ -87,6 +107,10 @@ class JobLoop:
         elif kind is POD and names.LABEL_VIRTUAL in (raw["metadata"].get("labels") or {}):
             for owner in raw["metadata"].get("ownerReferences") or ():
                 self.mark(Key(raw["metadata"]["namespace"], owner["name"]))
+        elif kind is NAMESPACE:
+            for job in self._store.all(PYTORCH_JOB):
+                if job["metadata"]["namespace"] == raw["metadata"]["name"] and jobs.job_id_of(job) is None:
+                    self.mark(Key.of(job))
         elif kind in (SLURM_CLUSTER, NODE_SET):
             for job in self._store.all(PYTORCH_JOB):
                 if jobs.job_id_of(job) is None:
@@ -153,24 +177,32 @@ class JobLoop:
     async def _reconcile(self, key: Key) -> float | None:
         raw = self._store.get(PYTORCH_JOB, key)
         if raw is None:
-            self._tracks.pop(key, None)
+            self._readings.forget(key)
+            track = self._tracks.pop(key, None)
+            if track is not None:
+                self._materials.forget(track.job_id)
             return None
         runtime = self._runtime_of(raw)
-        if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=self._rival) and not _held(raw):
+        rival = await self._rival_for(raw)
+        if not ownership.is_ours(raw, in_tenant=runtime is not None, rival=rival) and not _leaving(raw):
             return None
-        if runtime is None and any(self._cluster(one) is None for one in self._runtimes):
+        if runtime is None and any(self._readings.cluster(one) is None for one in self._runtimes):
             return RETRY_SECONDS  # a SlurmCluster that can't be read may be the one with the job's tenant
-        plan, refusal = self._plan(raw, runtime)
+        plan, refusal = self._readings.plan(raw, runtime.key if runtime else None)
         slurm = await self._slurm(key, raw, runtime, plan)
+        hosts = expand(slurm.nodes) if isinstance(slurm, Job) else ()
         snapshot = jobs.JobSnapshot(
             raw=raw,
             plan=plan,
             refusal=refusal,
             slurm=slurm,
-            hosts=expand(slurm.nodes) if isinstance(slurm, Job) else (),
+            hosts=hosts,
             lost=self._lost(key, runtime),
-            pods=self._pods(key),
+            pods=self._pods(raw),
             now=datetime.now(UTC),
+            missing=await self._materials.missing(raw, plan) if slurm is jobs.Slurm.NOT_SUBMITTED else (),
+            bare=self._materials.bare(plan, slurm, hosts) if isinstance(slurm, Job) else (),
+            ranks=await self._ranks(self._tracks.get(key), plan, slurm, runtime),
         )
         decision = jobs.decide_job(snapshot)
         for action in decision.actions:
@@ -186,57 +218,21 @@ class JobLoop:
         if "/" in noted and jobs.job_id_of(raw) is not None:
             return self._runtimes.get(Key(*noted.split("/", 1)))
         for key in sorted(self._runtimes):
-            cluster = self._cluster(key)
-            if cluster and tenants.find(cluster, raw["metadata"]["namespace"]):
+            cluster = self._readings.cluster(key)
+            namespace = raw["metadata"]["namespace"]
+            if cluster and tenants.claims(cluster, namespace, self._readings.labels(namespace)):
                 return self._runtimes[key]
         return None
-
-    def _cluster(self, key: Key) -> SlurmCluster | None:
-        """As it is, or as it was last when it could be read: an admin's slip in one field fails nobody's job."""
-        raw = self._store.get(SLURM_CLUSTER, key)
-        if raw is None:
-            return None
-        try:
-            self._readable[key] = SlurmCluster.parse(raw)
-        except InvalidObject as error:
-            LOG.debug("SlurmCluster %s can't be read: %s", key, error)  # the pool loop says so on the cluster itself
-        return self._readable.get(key)
-
-    def _plan(self, raw: Raw, runtime: Runtime | None) -> tuple[JobPlan | None, InvalidObject | None]:
-        try:
-            job = PyTorchJob.parse(raw)
-            if runtime is None:
-                namespace = raw["metadata"]["namespace"]
-                raise InvalidObject(
-                    "metadata.namespace", f"no SlurmCluster has a tenant that names namespace {namespace!r}"
-                )
-            cluster = self._cluster(runtime.key)
-            if cluster is None:
-                return None, InvalidObject("metadata.namespace", f"SlurmCluster {runtime.key} is not valid")
-            return read_pytorchjob(job, cluster, self._nodesets(runtime.key), attempt=jobs.attempt_of(raw)), None
-        except InvalidObject as error:
-            return None, error
-
-    def _nodesets(self, cluster: Key) -> list[NodeSet]:
-        found = []
-        for raw in self._store.all(NODE_SET):
-            here = raw["metadata"]["namespace"] == cluster.namespace
-            if here and (raw.get("spec") or {}).get("clusterRef", {}).get("name") == cluster.name:
-                try:
-                    found.append(NodeSet.parse(raw))
-                except InvalidObject:
-                    continue  # the pool loop says so on the NodeSet itself
-        return found
 
     async def _slurm(self, key: Key, raw: Raw, runtime: Runtime | None, plan: JobPlan | None) -> Job | jobs.Slurm:
         """What Slurm says of the job; asked for details only when the state changed."""
         job_id = jobs.job_id_of(raw)
-        deleting = bool(raw["metadata"].get("deletionTimestamp"))
+        leaving = bool(raw["metadata"].get("deletionTimestamp")) or (run_policy.of(raw).suspend and jobs.held(raw))
         if runtime is None:
             return jobs.Slurm.ABSENT if job_id is not None else jobs.Slurm.NOT_SUBMITTED
         slurm, snapshot = runtime.slurm, runtime.snapshot
         if job_id is None:
-            if not deleting:
+            if not leaving:
                 return jobs.Slurm.NOT_SUBMITTED if snapshot.reachable else jobs.Slurm.UNREACHABLE
             # submitted, perhaps, by a process of ours that died before it could note the id
             if slurm is None or not snapshot.reachable:
@@ -248,9 +244,9 @@ class JobLoop:
             track = self._tracks[key] = Track(runtime.key, job_id)
         if slurm is None or snapshot.jobs is None:
             return jobs.Slurm.UNREACHABLE
-        return await self._details(track, runtime, snapshot)
+        return await self._details(raw, track, runtime, snapshot)
 
-    async def _details(self, track: Track, runtime: Runtime, snapshot: Snapshot) -> Job | jobs.Slurm:
+    async def _details(self, raw: Raw, track: Track, runtime: Runtime, snapshot: Snapshot) -> Job | jobs.Slurm:
         states = (snapshot.jobs or {}).get(track.job_id)
         if track.job is not None and states == track.states:
             return track.job
@@ -260,12 +256,47 @@ class JobLoop:
             track.job = await runtime.slurm.job(track.job_id)
         except NotFound:
             track.states = states
-            if track.job is not None and track.job.states.finished:
-                return track.job
-            return jobs.Slurm.ABSENT
+            if track.job is None or not track.job.states.finished:
+                track.job = await self._recorded(raw, track.job_id, runtime)
+            return track.job or jobs.Slurm.ABSENT
         track.states = states
         track.hosts = tuple(expand(track.job.nodes)) or track.hosts
         return track.job
+
+    async def _recorded(self, raw: Raw, job_id: int, runtime: Runtime) -> Job | None:
+        """The end of a job that slurmctld has forgotten (MinJobAge), by slurmdbd; None where that knows none either."""
+        cluster = self._readings.cluster(runtime.key)
+        if cluster is None or cluster.spec.accounting is None or runtime.slurm is None:
+            return None
+        try:
+            record = await runtime.slurm.db.job(job_id)
+        except NotFound:
+            return None
+        job = records.ended(record)
+        return job if job is not None and jobs.belongs(raw, job) else None
+
+    async def _ranks(
+        self, track: Track | None, plan: JobPlan | None, job: Job | jobs.Slurm, runtime: Runtime | None
+    ) -> Mapping[int, ranks.RankEnd] | None:
+        """What srun said of the ranks of a job that failed, on its first node; None where nobody can say."""
+        if track is None or plan is None or runtime is None or not isinstance(job, Job) or not track.hosts:
+            return None
+        if not job.states.finished or job.states.base not in (JobBase.FAILED, JobBase.OUT_OF_MEMORY):
+            return None
+        if track.ranks is None or track.ranks[0] != job.restart_count:
+            said = await self._messages(runtime.key.namespace, track.hosts[0], job.job_id)
+            track.ranks = (job.restart_count, None if said is None else ranks.read(said, plan.tasks))
+        return track.ranks[1]
+
+    async def _messages(self, namespace: str, host: str, job_id: int) -> str | None:
+        """srun's messages of a job, from the disk of its first node."""
+        path = f"{LOG_DIR.replace('%j', str(job_id))}/srun.err"
+        try:
+            said = await execute(self._kube, namespace, host, CONTAINER, ["head", "-c", str(MOST_SAID), path])
+        except KubeError as error:
+            LOG.warning("how the ranks of Slurm job %d ended is not known: %s", job_id, error)
+            return None
+        return said.stdout.decode(errors="replace") if said.code == 0 else None
 
     def _lost(self, key: Key, runtime: Runtime | None) -> tuple[str, ...]:
         """Which of the job's nodes went down lately."""
@@ -275,29 +306,38 @@ class JobLoop:
         gone = runtime.lost_nodes()
         return tuple(host for host in track.hosts if host in gone)
 
-    def _pods(self, key: Key) -> dict[str, Raw]:
-        uid = (self._store.get(PYTORCH_JOB, key) or {"metadata": {}})["metadata"].get("uid")
-        return {
-            raw["metadata"]["name"]: raw
-            for raw in self._store.all(POD)
-            if raw["metadata"]["namespace"] == key.namespace
-            and any(owner["uid"] == uid for owner in raw["metadata"].get("ownerReferences") or ())
-        }
+    def _pods(self, raw: Raw) -> dict[str, Raw]:
+        owned = self._store.owned(POD, str(raw["metadata"].get("uid")))
+        return {pod["metadata"]["name"]: pod for pod in owned}
 
     async def _watch_rival(self) -> None:
-        """A training operator beside us owns the jobs that name no manager: never race it."""
+        """One may be taken away, or come: jobs that name no manager change hands."""
         while True:
             try:
-                found = await self._kube.list(DEPLOYMENT, labels=RIVAL_LABELS)
-                if bool(found) != self._rival:
-                    self._rival = bool(found)
-                    LOG.info("a training operator runs here: %s", self._rival)
+                async with self._rival_gate:
+                    await self._look_for_rival()
             except KubeError as error:
                 LOG.warning("looking for a training operator: %s", error)
             await asyncio.sleep(RIVAL_SECONDS)
 
+    async def _rival_for(self, raw: Raw) -> ownership.Rival:
+        """The training operators beside us; asked for anew before a job that we have not begun is taken: never race one."""
+        async with self._rival_gate:
+            if time.monotonic() - self._rival_at > (RIVAL_SECONDS if jobs.held(raw) else RIVAL_FRESH):
+                await self._look_for_rival()
+            return self._rival
 
-def _held(raw: Mapping[str, Any]) -> bool:
+    async def _look_for_rival(self) -> None:
+        found = ownership.rival(await self._kube.list(DEPLOYMENT, labels=RIVAL_LABELS))
+        self._rival_at = time.monotonic()
+        if found == self._rival:
+            return
+        LOG.info("training operators take jobs that name no manager: %s", found)
+        self._rival = found
+        for raw in self._store.all(PYTORCH_JOB):
+            self.mark(Key.of(raw))
+
+
+def _leaving(raw: Mapping[str, Any]) -> bool:
     """Do we still have something to clean up behind it?"""
-    meta = raw["metadata"]
-    return bool(meta.get("deletionTimestamp")) and names.FINALIZER in (meta.get("finalizers") or ())
+    return bool(raw["metadata"].get("deletionTimestamp")) and jobs.held(raw)

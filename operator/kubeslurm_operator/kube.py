@@ -17,13 +17,14 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from kubernetes.aio import client, config
 from kubernetes.aio.stream import WsApiClient
-from kubernetes.aio.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL
+from kubernetes.aio.stream.ws_client import ERROR_CHANNEL, STDERR_CHANNEL, STDOUT_CHANNEL, get_websocket_url
 
 from kubeslurm import names
 
 Raw = dict[str, Any]
 
 TIMEOUT_SECONDS = 15.0
+MAX_FRAME = 4 * 2**20
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _JSON = "application/json"
@@ -72,6 +73,7 @@ SERVICE = Kind("v1", "services")
 CONFIG_MAP = Kind("v1", "configmaps")
 SECRET = Kind("v1", "secrets")
 NODE = Kind("v1", "nodes", namespaced=False)
+NAMESPACE = Kind("v1", "namespaces", namespaced=False)
 STATEFUL_SET = Kind("apps/v1", "statefulsets")
 DEPLOYMENT = Kind("apps/v1", "deployments")
 LEASE = Kind("coordination.k8s.io/v1", "leases")
@@ -200,6 +202,22 @@ class Kube:
                 elif channel == ERROR_CHANNEL:
                     code = WsApiClient.parse_error_data(data.decode())
         return code, b"".join(output).decode(errors="replace")
+
+    async def open_exec(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], *, stdin: bool, protocols: Sequence[str]
+    ) -> Any:
+        """The websocket of a program in a container, as a context manager; see `pod_exec`."""
+        query = [("container", container), ("stdout", "true"), ("stderr", "true")]
+        query += [("stdin", "true")] if stdin else []
+        query += [("command", word) for word in command]
+        url = f"{self._configuration.host}{POD.path(namespace, pod, 'exec')}?{urlencode(query)}"
+        sessions = self._streams.rest_client
+        if sessions.pool_manager is None:
+            sessions.pool_manager = sessions._create_pool_manager()
+        # by itself, the client would not learn which protocol the server has chosen
+        return sessions.pool_manager.ws_connect(
+            get_websocket_url(url), protocols=protocols, headers=await self._headers(), max_msg_size=MAX_FRAME
+        )
 
     async def _headers(self) -> dict[str, str]:
         token = await self._configuration.get_api_key_with_prefix("BearerToken", alias="authorization")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import manifests, names, pool, pool_status
+from kubeslurm import accounting_manifests, manifests, names, pool, pool_status
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import SlurmCluster
 from kubeslurm.conditions import Verdict, parse_time
@@ -124,9 +124,12 @@ class PoolLoop:
         acted = False
         for member in members:
             acted |= await self._tend(cluster, member)
-        self.settling = acted or applied.holds is not True or any(self._unsettled(one) for one in members)
+        identity = await self._runtime.identities.look(cluster)
+        pending = applied.holds is not True or identity.reason == "UsersPropagating"
+        self.settling = acted or pending or any(self._unsettled(one) for one in members)
         self._runtime.virtual.set_resources(_resources(layout))
-        await self._report(raw, applied, layout)
+        accounting = self._runtime.accounting.verdict if cluster.spec.accounting else None
+        await self._report(raw, cluster, [applied, identity, *([accounting] if accounting else [])], layout)
 
     async def _apply(self, raw: Raw, cluster: SlurmCluster, layout: PoolLayout, rendered: RenderedConfig) -> Verdict:
         """Objects and config. A refusal (a namespace that is going away, a quota) must not keep NodeSets from going."""
@@ -187,10 +190,28 @@ class PoolLoop:
 
     async def _ensure_objects(self, cluster: SlurmCluster, owner: Raw) -> None:
         """The objects around slurmctld; each is applied when what it should be has changed since we last did."""
-        for body in (manifests.users_map(cluster), *manifests.controller_objects(cluster)):
+        parts = (*accounting_manifests.objects(cluster), *manifests.controller_objects(cluster))
+        if cluster.spec.accounting:
+            self._applied["accounting"] = "some"
+        for body in (manifests.users_map(cluster), *parts):
             body["metadata"]["ownerReferences"] = [owner]
             await self._apply_once(body)
+        if cluster.spec.accounting is None:
+            await self._drop_accounting(owner["uid"])
         await self._actions.show_users(self._controller_pods(), manifests.users_digest(cluster))
+
+    async def _drop_accounting(self, uid: str) -> None:
+        """The spec has no accounting (any more): take away what we made for it, and nothing of the same name."""
+        if self._applied.get("accounting") == "none":
+            return
+        for version, kind, name in accounting_manifests.names_of(self._key.name):
+            place = api.kind_of({"apiVersion": version, "kind": kind})
+            found = await self._kube.find(place, self._key.namespace, name)
+            if found and uid in {one["uid"] for one in found["metadata"].get("ownerReferences") or ()}:
+                await self._kube.delete(place, self._key.namespace, name, uid=found["metadata"]["uid"])
+                LOG.info("%s %s of %s taken away", kind, name, self._key)
+            self._applied.pop(f"{kind}/{name}", None)
+        self._applied["accounting"] = "none"
 
     async def _ensure_keys(self, cluster: SlurmCluster, owner: Raw) -> None:
         name = manifests.keys_name(self._key.name)
@@ -274,16 +295,19 @@ class PoolLoop:
         )
         await self._patch_status(NODE_SET, member.raw, status)
 
-    async def _report(self, raw: Raw, applied: Verdict, layout: PoolLayout) -> None:
+    async def _report(self, raw: Raw, cluster: SlurmCluster, verdicts: Sequence[Verdict], layout: PoolLayout) -> None:
         snapshot = self._runtime.snapshot
+        previous = raw.get("status") or {}
+        if cluster.spec.accounting is None:
+            previous = pool_status.without(previous, names.ACCOUNTING_READY)
         reachable = (
             Verdict(names.SLURM_REACHABLE, True, "Answering", "slurmrestd and slurmctld answer")
             if snapshot.reachable
             else Verdict(names.SLURM_REACHABLE, False, "SlurmUnreachable", snapshot.error)
         )
         status = pool_status.cluster_status(
-            raw.get("status") or {},
-            [reachable, applied],
+            previous,
+            [reachable, *verdicts],
             generation=raw["metadata"].get("generation", 0),
             facts=await self._facts(layout),
             now=datetime.now(UTC),
@@ -297,7 +321,9 @@ class PoolLoop:
         if snapshot.nodes is None or snapshot.jobs is None or slurm is None:
             return facts
         gpus = sum(group.count * group.gpu.count for group in layout.groups if group.gpu)
+        told = self._runtime.accounting.digest
         return facts | {
+            **({"accountingDigest": told} if told else {}),
             "slurmVersion": await slurm.slurm_version(),
             "apiVersion": await slurm.version(),
             "nodes": len(snapshot.nodes),

@@ -15,8 +15,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kubeslurm import manifests, names, pool
+from kubeslurm_operator.accounting import AccountingLoop
 from kubeslurm_operator.events import Events
-from kubeslurm_operator.kube import NODE_SET, POD, SECRET, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
+from kubeslurm_operator.identities import Identities
+from kubeslurm_operator.kube import NAMESPACE, NODE_SET, POD, SECRET, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
 from kubeslurm_operator.pool_loop import PoolLoop
 from kubeslurm_operator.slurm import Poller, Snapshot
 from kubeslurm_operator.store import Key, Store
@@ -41,6 +43,8 @@ class Runtime:
         self.slurm: AsyncSlurm | None = None
         self.poller: Poller | None = None
         self.virtual = VirtualNode(kube, key, names.MANAGER)
+        self.accounting = AccountingLoop(store, events, key, self)
+        self.identities = Identities(kube, store, key, self.accounting)
         self.pool = PoolLoop(kube, store, events, self)
         self._kube = kube
         self._store = store
@@ -57,6 +61,8 @@ class Runtime:
 
     def concerned(self, kind: Kind, raw: Raw) -> bool:
         """Is this a change that the pool of this cluster must look at?"""
+        if kind is NAMESPACE:
+            return True  # a tenant may claim it
         if raw["metadata"].get("namespace") != self.key.namespace:
             return False
         if kind is SLURM_CLUSTER:
@@ -86,6 +92,7 @@ class Runtime:
         self._tasks = [
             asyncio.create_task(self._guard("pool", self.pool.run), name=f"pool {self.key}"),
             asyncio.create_task(self._guard("poll", self._poll), name=f"poll {self.key}"),
+            asyncio.create_task(self._guard("accounting", self.accounting.run), name=f"accounting {self.key}"),
             asyncio.create_task(self._guard("virtual node", self.virtual.run), name=f"virtual {self.key}"),
         ]
 

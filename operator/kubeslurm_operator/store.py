@@ -36,6 +36,7 @@ class Store:
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self._objects: dict[Kind, dict[Key, Raw]] = {kind: {} for kind in kinds}
+        self._owned: dict[tuple[Kind, str], set[Key]] = {}
         self._listeners: list[Listener] = []
 
     @property
@@ -62,6 +63,19 @@ class Store:
             if all(found.get(label) == value for label, value in labels.items()):
                 yield raw
 
+    def owned(self, kind: Kind, owner: str) -> list[Raw]:
+        """The objects that an owner of this uid has; the cost is theirs alone."""
+        return [self._objects[kind][key] for key in sorted(self._owned.get((kind, owner), ()))]
+
+    def _index(self, kind: Kind, key: Key, before: Raw | None, now: Raw | None) -> None:
+        for uid in _owners(before) - _owners(now):
+            keys = self._owned[kind, uid]
+            keys.discard(key)
+            if not keys:
+                del self._owned[kind, uid]
+        for uid in _owners(now) - _owners(before):
+            self._owned.setdefault((kind, uid), set()).add(key)
+
     def put(self, kind: Kind, raw: Raw) -> None:
         """The object as it is now."""
         key = Key.of(raw)
@@ -69,6 +83,7 @@ class Store:
         if known is not None and _version(known) >= _version(raw) and _uid(known) == _uid(raw):
             return
         self._objects[kind][key] = raw
+        self._index(kind, key, known, raw)
         self._tell(kind, raw)
 
     def drop(self, kind: Kind, raw: Raw) -> None:
@@ -77,6 +92,7 @@ class Store:
         known = self._objects[kind].get(key)
         if known is not None and _uid(known) == _uid(raw):
             del self._objects[kind][key]
+            self._index(kind, key, known, None)
             self._tell(kind, known)
 
     def replace(self, kind: Kind, objects: Iterable[Raw], seen_before: Mapping[Key, str]) -> None:
@@ -100,6 +116,11 @@ class Store:
 
 def _version(raw: Mapping[str, Any]) -> int:
     return int(raw["metadata"].get("resourceVersion") or 0)
+
+
+def _owners(raw: Mapping[str, Any] | None) -> set[str]:
+    found = (raw or {"metadata": {}})["metadata"].get("ownerReferences") or ()
+    return {str(one.get("uid", "")) for one in found}
 
 
 def _uid(raw: Mapping[str, Any]) -> str:

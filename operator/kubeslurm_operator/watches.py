@@ -15,12 +15,12 @@ import kopf
 
 from kubeslurm import names
 from kubeslurm_operator.engine import Engine
-from kubeslurm_operator.kube import NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind
+from kubeslurm_operator.kube import NAMESPACE, NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind
 
 LOG = logging.getLogger(__name__)
 
 MANAGED = f"{names.LABEL_MANAGED_BY}={names.MANAGER}"
-WATCHED = (SLURM_CLUSTER, NODE_SET, PYTORCH_JOB, POD)
+WATCHED = (SLURM_CLUSTER, NODE_SET, PYTORCH_JOB, POD, NAMESPACE)
 
 EventHandler = Callable[..., Awaitable[None]]
 

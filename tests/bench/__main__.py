@@ -1,6 +1,6 @@
 """`make bench`: the claims of speed, measured now and here: figures and ratios, never a verdict.
 
-    python -m tests.bench [demo] [nodeset] [job] [quiet] [slurmrest]      all by default
+    python -m tests.bench [demo] [nodeset] [job] [many] [quiet] [slurmrest]      all by default
 
 All but the last run on the test cluster ($KUBESLURM_CLUSTER), which is brought up if need be and left as it was found.
 Compare rows of one run with each other; on another machine all of them move.
@@ -25,7 +25,7 @@ from rich.table import Table
 from kubeslurm import manifests, names
 from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm.scripts import write_script
-from tests.bench import rest
+from tests.bench import many, rest
 from tests.cluster import Cluster
 from tests.cluster.shell import run
 from tests.demo.steps import EXAMPLES, SYSTEM
@@ -248,6 +248,7 @@ BENCHES: dict[str, Callable[[], list[Row]]] = {
     "demo": demo,
     "nodeset": nodeset,
     "job": job,
+    "many": lambda: many.bench(_product(), lambda product: _usage(product)[0]),
     "quiet": quiet,
     "slurmrest": rest.bench,
 }

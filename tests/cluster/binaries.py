@@ -14,6 +14,8 @@ _UPSTREAM = {
     "kind": f"sigs.k8s.io/kind@{versions.KIND}",
     "crictl": f"sigs.k8s.io/cri-tools/cmd/crictl@{versions.CRICTL}",
     "helm": f"helm.sh/helm/v3/cmd/helm@{versions.HELM}",
+    "kueue": f"{versions.KUEUE[0]}/cmd/kueue@{versions.KUEUE[1]}",
+    "training-operator.v1": f"{versions.TRAINING_OPERATOR[0]}/cmd/training-operator.v1@{versions.TRAINING_OPERATOR[1]}",
 }
 _STAMPS = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 _BUILD_SECONDS = 1800
@@ -27,7 +29,7 @@ def _kubernetes_flags() -> str:
 
 
 def upstream(name: str) -> Path:
-    """An upstream program (kind, crictl, helm) of the pinned version: the path of its binary."""
+    """An upstream program of the pinned version: the path of its binary."""
     module = _UPSTREAM[name]
 
     def build(path: Path) -> None:

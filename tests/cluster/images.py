@@ -48,22 +48,53 @@ def accounting_recipe(suite: str = "trixie") -> rootfs.Recipe:
     return rootfs.Recipe(f"slurm-accounting-{suite}", suite, packages, (*_SLURM_HOOKS, hook))
 
 
+def contained_recipe() -> rootfs.Recipe:
+    """Slurm with charliecloud, which runs images without a privilege; for the bare Slurm only."""
+    return rootfs.Recipe("slurm-contained", "trixie", [*_SLURM_PACKAGES.split(), "charliecloud-runtime"], _SLURM_HOOKS)
+
+
 def bare_recipe(suite: str = "trixie", *, accounting: bool = False) -> rootfs.Recipe:
     """What a bare Slurm runs on: the pods' root where that will do (it has to be built anyway), else one for all."""
     return accounting_recipe(suite) if accounting or suite != "trixie" else slurm_recipe(suite)
 
 
-_PYTHON = rootfs.Recipe("python", "trixie", ["python3", "ca-certificates"])
+CONTAINED = "images/registry.example%train+1"
+"""Where charliecloud finds registry.example/train:1."""
+
+PYTHON = rootfs.Recipe("python", "trixie", ["python3", "ca-certificates"])
 
 
 def _slurm() -> Path:
-    recipe = slurm_recipe()
-    image = archives.Image(versions.SLURM_IMAGE, command=["/bin/bash"])
+    return _of_recipe("image-slurm", slurm_recipe(), versions.SLURM_IMAGE)
+
+
+def _accounting() -> Path:
+    """slurmdbd and a MariaDB in one image, for the test that needs both."""
+    return _of_recipe("image-accounting", accounting_recipe(), versions.ACCOUNTING_IMAGE)
+
+
+def _contained() -> Path:
+    """Slurm with charliecloud, and one image for it: the root file system of Python."""
+    recipe, root = contained_recipe(), rootfs.folder(PYTHON)
+
+    def build(path: Path) -> None:
+        layer = path.with_suffix(".layer")
+        archives.layer_of_folder(layer, root, under=CONTAINED)
+        image = archives.Image(versions.CONTAINED_IMAGE, command=["/bin/bash"])
+        archives.write(path, image, [rootfs.archive(recipe), layer])
+        layer.unlink()
+
+    key = cache.key_of("contained-1", recipe.key, PYTHON.key, versions.CONTAINED_IMAGE, CONTAINED)
+    return cache.artefact("image-contained", key, build)
+
+
+def _of_recipe(folder: str, recipe: rootfs.Recipe, name: str) -> Path:
+    image = archives.Image(name, command=["/bin/bash"])
 
     def build(path: Path) -> None:
         archives.write(path, image, [rootfs.archive(recipe)])
 
-    return cache.artefact("image-slurm", cache.key_of(recipe.key, versions.SLURM_IMAGE), build)
+    return cache.artefact(folder, cache.key_of(recipe.key, name), build)
 
 
 def _fakegpu() -> Path:
@@ -76,6 +107,19 @@ def _fakegpu() -> Path:
         layer.unlink()
 
     return cache.artefact("image-fakegpu", cache.key_of(program), build)
+
+
+def _manager(program: str, name: str) -> Path:
+    """An image of nothing but an upstream controller, which it starts as /manager."""
+    binary = binaries.upstream(program)
+
+    def build(path: Path) -> None:
+        layer = path.with_suffix(".layer")
+        archives.layer_of_files(layer, {"/manager": binary})
+        archives.write(path, archives.Image(name, entrypoint=["/manager"], user=f"{_UID}:{_UID}"), [layer])
+        layer.unlink()
+
+    return cache.artefact(f"image-{program}", cache.key_of(program, name, binary.parent.name), build)
 
 
 def requirements() -> str:
@@ -105,7 +149,7 @@ def _dependencies() -> Path:
         archives.layer_of_folder(path, work)
         cache.remove(work)
 
-    return cache.artefact("layer-dependencies", cache.key_of("pip-3", _PYTHON.key, wanted), build)
+    return cache.artefact("layer-dependencies", cache.key_of("pip-3", PYTHON.key, wanted), build)
 
 
 def _python() -> str:
@@ -115,7 +159,7 @@ def _python() -> str:
 
 def _compile(folder: Path) -> None:
     """Compile the packages under `folder` with the image's Python: its root file system is read-only when it runs."""
-    root = rootfs.folder(_PYTHON)
+    root = rootfs.folder(PYTHON)
     mount = 'mount --bind "$2" "$1/mnt" && shift 2 && exec chroot "$0" "$@"'
     compile_all = ["python3", "-m", "compileall", "-q", "-j", "2", "-s", "/mnt", "-p", "/", "--invalidation-mode"]
     compile_all += ["unchecked-hash", f"/mnt/{_SITE}"]
@@ -142,7 +186,7 @@ def _operator() -> Path:
         run(["find", work, "-name", "__pycache__", "-prune", "-exec", "rm", "-r", "{}", "+"], timeout=60)
         _compile(work)
         archives.layer_of_folder(layer, work)
-        archives.write(path, image, [rootfs.archive(_PYTHON), dependencies, layer])
+        archives.write(path, image, [rootfs.archive(PYTHON), dependencies, layer])
         layer.unlink()
         cache.remove(work)
 
@@ -151,19 +195,27 @@ def _operator() -> Path:
 
 
 BUILDERS: dict[str, Callable[[], Path]] = {"slurm": _slurm, "operator": _operator, "fakegpu": _fakegpu}
+BESIDE: dict[str, Callable[[], Path]] = {
+    "accounting": _accounting,
+    "contained": _contained,
+    "kueue": lambda: _manager("kueue", versions.KUEUE_IMAGE),
+    "training-operator": lambda: _manager("training-operator.v1", versions.TRAINING_OPERATOR_IMAGE),
+}
+"""Other people's controllers, and a database: built where a test asks for one."""
 
 
 def archive(name: str) -> Path:
-    """The archive of a known image (`slurm`, `operator`, `fakegpu`), or the file that `name` is the path of."""
-    if name in BUILDERS:
-        return BUILDERS[name]()
+    """The archive of a known image, such as `slurm` or `operator`, or the file that `name` is the path of."""
+    known = BUILDERS | BESIDE
+    if name in known:
+        return known[name]()
     path = Path(name)
     if not path.is_file():
-        raise ValueError(f"{name}: neither an image of ours ({', '.join(BUILDERS)}) nor an archive")
+        raise ValueError(f"{name}: neither an image of ours ({', '.join(known)}) nor an archive")
     return path
 
 
-RECIPES = (_PYTHON, slurm_recipe())
+RECIPES = (PYTHON, slurm_recipe())
 
 
 def build_all() -> None:
@@ -172,3 +224,4 @@ def build_all() -> None:
         archive(name)
     for accounting in (False, True):
         rootfs.folder(bare_recipe(accounting=accounting))
+    rootfs.folder(contained_recipe())

@@ -52,6 +52,10 @@ def _as_user(user: str, argv: Sequence[str]) -> list[str]:
 
 _MARIADB = "/run/mysqld /run/mariadbd"  # Debian 13's, and the next one's
 _IN_ITS_FOLDER = 'install -d -o "$(stat -c %U "$2")" $1 && shift 2 && exec "$@"'
+_OWN_ROOT = (  # ROOT SOURCE TARGET... -- COMMAND...: folders of this machine in the root, which then is no chroot any more
+    'root=$1; shift; while [ "$1" != -- ]; do mkdir -p "$root$2"; mount --bind -o ro "$1" "$root$2"; shift 2; done; shift;'
+    ' cd "$root"; pivot_root . .; umount -l .; exec "$@"'
+)
 _ACCOUNTING_DAEMONS = {  # the folder in /run that a daemon wants is its user's, who is told by a file of the root
     "mariadb": ["sh", "-c", _IN_ITS_FOLDER, "start", _MARIADB, "/var/lib/slurm-database", "mariadbd"],
     "slurmdbd": [
@@ -70,6 +74,8 @@ class BareSlurm:
     With `conf_files` (name -> content of the files in /etc/slurm, slurm.conf among them) Slurm runs on those; else on a
     small configuration with nodes n0... and the `config_lines`. `start` names the nodes whose slurmd is started (all by
     default). `suite` is the Debian suite that Slurm comes from: trixie has 24.11, sid a newer one.
+
+    With `container_images` (path on the nodes -> folder of this machine) the nodes have charliecloud and these images.
     """
 
     def __init__(
@@ -85,11 +91,13 @@ class BareSlurm:
         suite: str = "trixie",
         wait: bool = True,
         accounting: bool = False,
+        container_images: Mapping[str, Path] | None = None,
     ) -> None:
         if accounting and conf_files:
             raise ValueError("accounting goes with the harness's own configuration only")
         default = slurmconf.default_files(nodes, gpus, config_lines, accounting=accounting)
         self.accounting, self.suite = accounting, suite
+        self.container_images = container_images
         self.conf_files = dict(conf_files or default)
         self.conf = self.conf_files["slurm.conf"]
         self.nodes = slurmconf.node_names(self.conf)
@@ -190,7 +198,8 @@ class BareSlurm:
 
     def _start_machine(self) -> None:
         """Make the namespaces and their root; the first process lives as long as we hold its standard input."""
-        root = rootfs.folder(images.bare_recipe(self.suite, accounting=self.accounting))
+        recipe = images.bare_recipe(self.suite, accounting=self.accounting)
+        root = rootfs.folder(images.contained_recipe() if self.container_images else recipe)
         host, _ = slurmconf.controller_host(self.conf)
         setup = [cache.FILES / "slurm-machine.sh", root, self.folder, host, str(len(self.nodes)), str(self._gpus)]
         argv = ["unshare", *_SPACES, "--fork", "--kill-child", "--propagation", "private", *map(str, setup)]
@@ -220,6 +229,8 @@ class BareSlurm:
         if name == "slurmrestd":  # the socket of its last life would look like one that listens
             (self.folder / "rest" / "socket").unlink(missing_ok=True)
         argv = [*self._enter(), *self._daemon_command(name)]
+        if self.container_images and name in self.nodes:
+            argv = self._in_own_root(self._daemon_command(name))
         log = self._logs[name]
         self._started[name] = time.time()
         self._daemons[name] = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -295,6 +306,19 @@ class BareSlurm:
         there = ["sh", "-c", 'cd /tmp && exec "$@"', "run", *argv]
         command = there if user == "root" else _as_user(user, there)
         return run([*self._enter(), *command], timeout=timeout, check=check, input=input)
+
+    def on_node(self, node: str, *argv: str, stdin: bytes = b"", timeout: float = 30) -> bytes:
+        """Run a program as root beside a node's slurmd, where it has files of its own; what it wrote."""
+        spaces = ["--mount", "--net", "--pid", "--uts", "--ipc", "--root", "--wd"]
+        there = ["nsenter", f"--target={_child(self._daemons[node].pid)}", *spaces, "env", "-i", _PATH]
+        return subprocess.run([*there, *argv], input=stdin, capture_output=True, check=True, timeout=timeout).stdout
+
+    def _in_own_root(self, command: list[str]) -> list[str]:
+        """Where the root is the mount namespace's own: Linux lets nobody make a user namespace in a chroot."""
+        binds = [word for target, source in (self.container_images or {}).items() for word in (str(source), target)]
+        enter = ["nsenter", f"--target={self._pid}", *_SPACES, "unshare", "--mount", "--propagation", "private", "--"]
+        pivot = ["sh", "-euc", _OWN_ROOT, "pivot", f"{self.folder}/memory/root", *binds, "--"]
+        return [*enter, *pivot, "env", "-i", _PATH, *command]
 
     def _enter(self) -> list[str]:
         """The words that put a command into the namespaces and their root."""

@@ -9,9 +9,15 @@ PAUSE_IMAGES = ("registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10.2")  #
 KIND = "v0.33.0"
 CRICTL = "v1.34.0"
 HELM = "v3.22.0"
+KUEUE = ("sigs.k8s.io/kueue", "v0.17.0")
+TRAINING_OPERATOR = ("github.com/kubeflow/training-operator", "v1.8.1")
 
 KUBELITE_IMAGE = "localhost/kubelite:1"
 FAKEGPU_IMAGE = "localhost/fakegpu:1"
 NODE_IMAGE = "kindest/node"
 SLURM_IMAGE = "localhost/slurm:24.11"
+ACCOUNTING_IMAGE = "localhost/slurm-accounting:24.11"
+CONTAINED_IMAGE = "localhost/slurm-contained:24.11"
 OPERATOR_IMAGE = "localhost/kubeslurm-operator:dev"
+KUEUE_IMAGE = "localhost/kueue:1"
+TRAINING_OPERATOR_IMAGE = "localhost/training-operator:1"

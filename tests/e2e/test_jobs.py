@@ -37,10 +37,12 @@ def test_deleting_a_job_cancels_it_and_waits(product: Product) -> None:
 
 
 def test_a_failing_program_fails_the_job_with_its_exit_code(product: Product) -> None:
-    """restartPolicy Never; the mirror pod has the code too."""
+    """restartPolicy Never; in upstream's words, and the code in an event and on the mirror pod."""
     product.submit(training_job("broken", command=("sh", "-c", "exit 7")))
     raw = product.wait_condition("broken", "Failed")
-    assert "exit code 7" in message(raw)
+    assert message(raw) == "PyTorchJob broken is failed because 1 Master replica(s) failed."
+    told = "ExitedWithCode: Pod: research.broken-master-0 exited with code 7"
+    product.wait("the event", lambda: told in product.events("PyTorchJob", "broken"), 10)
     product.wait("exit code on the mirror pod", lambda: _code(product, "broken") == 7, 20)
     product.remove("broken")
 

@@ -9,7 +9,8 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 
 from kubeslurm import names, quantities
 from kubeslurm.api.base import Condition, Loose, Model, Resource, first_complaint
-from kubeslurm.api.slurmcluster import DNS_LABEL, Quantity, SlurmName, Totals, check_object_name
+from kubeslurm.api.fields import DNS_LABEL, Quantity, SlurmName
+from kubeslurm.api.slurmcluster import Totals, check_object_name
 from kubeslurm.errors import InvalidObject
 
 CONTAINER = "slurmd"
@@ -20,7 +21,7 @@ MAX_NAME = 50
 MAX_CPUS = 65535
 MAX_MEMORY_MIB = 1 << 40
 OWN_ENV = frozenset({"SLURM_NODE_NAME", "SLURMCTLD_HOST", "SLURMCTLD_PORT"})
-OWN_MOUNTS = frozenset({"/keys", "/etc/slurm", "/var/lib/extrausers"})
+OWN_MOUNTS = frozenset({"/keys", "/etc/slurm", "/run/kubeslurm", "/var/lib/extrausers"})
 OWN_PREFIX = "kubeslurm-"
 """Begins the names of the volumes that the operator adds."""
 

@@ -8,23 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from kubeslurm import names, quantities, slurmconf, times
+from kubeslurm import names, slurmconf
+from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.base import Condition, Loose, Metadata, Model, Resource
+from kubeslurm.api.fields import DNS_LABEL, IMAGE, AccountName, PartitionName, Quantity, SlurmName, SlurmTime, is_label
+from kubeslurm.api.tenants import Tenant
 from kubeslurm.errors import InvalidObject
 
-# the pattern is for the schema alone: the validator's message is clearer than one about a pattern
-_NAME_SCHEMA = Field(max_length=63, json_schema_extra={"pattern": slurmconf.NAME})
-PartitionName = Annotated[str, AfterValidator(slurmconf.check_partition), _NAME_SCHEMA]
-SlurmName = Annotated[str, AfterValidator(slurmconf.check_name), _NAME_SCHEMA]
-
-IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,254}$"
-USER = r"^[a-z_][a-z0-9_-]{0,30}$"
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
-RESERVED_USERS = frozenset({"root", "slurm", "nobody", "daemon", "munge"})
-SLURM_UID = 64030
-"""uid and gid of user slurm in Debian's packages: who has it rules the cluster."""
-
-NOBODY = 65534
 MAX_NAME = 40
 """A StatefulSet's pods carry its name with a hash behind it as a label, of at most 63 characters."""
 
@@ -35,20 +25,6 @@ def check_object_name(metadata: Metadata, longest: int) -> None:
         raise InvalidObject("metadata.name", f"{metadata.name[:64]!r}: only a-z, 0-9 and '-', at most {longest}")
     if len(metadata.name) > longest:
         raise InvalidObject("metadata.name", f"at most {longest} characters, so that the names of its pods fit")
-
-
-def _time(text: str) -> str:
-    times.parse_minutes(text)
-    return text
-
-
-def _quantity(value: str) -> str:
-    quantities.parse_quantity(value)
-    return value
-
-
-SlurmTime = Annotated[str, AfterValidator(_time), Field(max_length=32)]
-Quantity = Annotated[str, AfterValidator(_quantity), Field(max_length=quantities.MAX_LENGTH)]
 
 
 class Managed(Model):
@@ -81,13 +57,21 @@ class Partition(Model):
     max_time: SlurmTime = Field(default="UNLIMITED", description="Longest time limit of a job.")
     default_time: SlurmTime | None = Field(default=None, description="Time limit of a job that names none.")
     priority_tier: int | None = Field(default=None, description="Jobs of a higher tier go first.", ge=0, le=65533)
+    allow_accounts: list[AccountName] = Field(
+        default_factory=list,
+        description="Accounts whose jobs it takes, however they come; all when empty.",
+        max_length=256,
+    )
+    allow_qos: list[AccountName] = Field(
+        default_factory=list, description="QOS whose jobs it takes, however they come; all when empty.", max_length=256
+    )
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = Field(default="UP", description="May jobs be queued and run?")
 
     @field_validator("node_sets")
     @classmethod
     def _labels(cls, value: list[str]) -> list[str]:
         for name in value:
-            if not re.fullmatch(DNS_LABEL, name):
+            if not is_label(name):
                 raise ValueError(f"{name[:64]!r} is no NodeSet name")
         return value
 
@@ -101,53 +85,82 @@ class JobDefaults(Model):
     mpi: str = Field(default="none", description="srun's --mpi, such as none or pmix.", pattern=r"^[a-z0-9_]{1,32}$")
 
 
+def _folder(text: str) -> str:
+    if not re.fullmatch(r"/[A-Za-z0-9_./+@=-]{1,255}", text) or {"..", "."} & set(text.split("/")):
+        raise ValueError(f"{text[:64]!r}: an absolute path of plain characters, without '..'")
+    return text.rstrip("/")
+
+
+Folder = Annotated[str, AfterValidator(_folder), Field(max_length=256)]
+
+
+class Claim(Model):
+    """A PersistentVolumeClaim that jobs may mount, by the folder where the nodes have its files."""
+
+    namespace: str = Field(description="The claim's namespace.", pattern=DNS_LABEL)
+    name: str = Field(description="The claim's name.", min_length=1, max_length=253)
+    path: Folder = Field(description="The folder on the nodes.")
+
+
+class Mounts(Model):
+    """What jobs may mount."""
+
+    links: list[Folder] = Field(
+        default=["/tmp"],
+        description="Folders on the nodes that users may write to: with containerRuntime none, a volume is mounted as a"
+        " symbolic link below one of them.",
+        max_length=64,
+    )
+    host_paths: list[Folder] = Field(
+        default_factory=list,
+        description="Folders on the nodes that hostPath volumes may name, and all below them.",
+        max_length=64,
+    )
+    claims: list[Claim] = Field(
+        default_factory=list, description="PersistentVolumeClaims that the nodes have as folders.", max_length=256
+    )
+
+
+def _object_name(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", text):
+        raise ValueError(f"{text[:64]!r} is no name of a Kubernetes object")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_object_name), Field(max_length=253)]
+
+
+class Image(Model):
+    """Where the nodes have an image."""
+
+    image: str = Field(description="The image as jobs name it.", pattern=IMAGE)
+    path: Folder = Field(description="Its file (apptainer) or folder (charliecloud) on the nodes.")
+
+
 class Jobs(Model):
     """How Kubernetes jobs run in Slurm."""
 
-    container_runtime: Literal["none"] = Field(
-        default="none", description="none: a job runs in the pool's own image. Others are not supported yet."
+    container_runtime: Literal["none", "pyxis", "apptainer", "charliecloud"] = Field(
+        default="none",
+        description="none: a job runs in the pool's own image. Others run the image of the job's container, and have to"
+        " be installed on the nodes.",
     )
+    image_root: Folder | None = Field(
+        default=None,
+        description="Folder on the nodes with images by name, '/' as '%' and ':' as '+', for apptainer with .sif behind"
+        " it. Without it, apptainer pulls what images does not list.",
+    )
+    images: list[Image] = Field(
+        default_factory=list, description="Images that the nodes have elsewhere.", max_length=1024
+    )
+    mounts: Mounts = Field(default=Mounts(), description="What jobs may mount.")
     defaults: JobDefaults = Field(default=JobDefaults(), description="What a job gets that does not say.")
-
-
-class User(Model):
-    """A Slurm user. It needs to exist in no image: the operator brings it to every pod."""
-
-    name: str = Field(description="Login name.", pattern=USER)
-    uid: int = Field(description="User id.", ge=1, le=4294967293)
-    gid: int = Field(description="Group id.", ge=1, le=4294967293)
-
-    @field_validator("name")
-    @classmethod
-    def _not_reserved(cls, value: str) -> str:
-        if value in RESERVED_USERS:
-            raise ValueError(f"{value!r} is reserved")
-        return value
-
-    @field_validator("uid", "gid")
-    @classmethod
-    def _not_ours(cls, value: int) -> int:
-        if value in (SLURM_UID, NOBODY):
-            raise ValueError(f"{value} is reserved: Slurm's own daemons run as it")
-        return value
-
-
-class Tenant(Model):
-    """Who submits from which namespaces."""
-
-    namespaces: list[str] = Field(description="Namespaces whose jobs run as this user.", min_length=1, max_length=256)
-    user: User = Field(description="The Slurm user that they run as.")
-    partitions: list[SlurmName] = Field(
-        description="Partitions that they may use; the first is the default.", min_length=1, max_length=64
+    priority_classes: dict[Name, AccountName] = Field(
+        default_factory=dict, description="The QOS that a PriorityClass stands for.", max_length=256
     )
-
-    @field_validator("namespaces")
-    @classmethod
-    def _labels(cls, value: list[str]) -> list[str]:
-        for name in value:
-            if not re.fullmatch(DNS_LABEL, name):
-                raise ValueError(f"{name[:64]!r} is no namespace")
-        return value
+    queues: dict[Name, SlurmName] = Field(
+        default_factory=dict, description="The partition that a queue stands for.", max_length=256
+    )
 
 
 class ClusterSpec(Model):
@@ -161,6 +174,7 @@ class ClusterSpec(Model):
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     tenants: list[Tenant] = Field(default_factory=list, description="Who may submit, and as whom.", max_length=256)
+    accounting: Accounting | None = Field(default=None, description="slurmdbd; without it nothing is accounted.")
     jobs: Jobs = Field(default=Jobs(), description="How Kubernetes jobs run in Slurm.")
 
     @field_validator("config")
@@ -184,7 +198,47 @@ class ClusterSpec(Model):
         if len(defaults) > 1:
             raise InvalidObject(f"partitions[{defaults[1]}].default", "only one partition can be the default")
         self._check_tenants()
+        self._check_queues()
+        self._check_accounting()
+        self._check_allowed()
         return self
+
+    def _check_queues(self) -> None:
+        known = {partition.name for partition in self.partitions}
+        for queue, partition in self.jobs.queues.items():
+            if partition not in known:
+                raise InvalidObject(f"jobs.queues[{queue}]", f"there is no partition {partition!r}")
+
+    def _check_allowed(self) -> None:
+        """Slurm heeds these lists only where it checks associations and QOS (24.11: else every job runs)."""
+        enforced = self.accounting.enforce if self.accounting else []
+        for index, partition in enumerate(self.partitions):
+            if partition.allow_accounts and not enforced:
+                raise InvalidObject(f"partitions[{index}].allowAccounts", "of no effect without accounting.enforce")
+            if partition.allow_qos and "qos" not in enforced:
+                raise InvalidObject(f"partitions[{index}].allowQos", "of no effect without qos in accounting.enforce")
+
+    def _check_accounting(self) -> None:
+        if self.accounting is None:
+            if "AccountingStorageTRES" in self.config:
+                raise InvalidObject("config.AccountingStorageTRES", "slurmctld does not start on it without accounting")
+            return
+        _refuse_repeats("accounting.qos", [one.name for one in self.accounting.qos], "name")
+        for index, tenant in enumerate(self.tenants):
+            if self.accounting.manage and not tenant.accounts:
+                raise InvalidObject(f"tenants[{index}].accounts", "missing, but accounting.manage is to make them")
+
+    def _check_groups(self, index: int) -> None:
+        """A user is the same in all its tenants, a name is one group and a gid has one name."""
+        user, before = self.tenants[index].user, [one.user for one in self.tenants[:index]]
+        if any(one.name == user.name and one != user for one in before):
+            raise InvalidObject(f"tenants[{index}].user", f"{user.name} is another one in a tenant before")
+        known = [group for one in before for group in one.groups]
+        for number, group in enumerate(user.groups):
+            others = [*known, *user.groups[:number]]
+            if any((one.name == group.name) != (one.gid == group.gid) for one in others):
+                text = f"{group.name} {group.gid}: another group has the name or the gid"
+                raise InvalidObject(f"tenants[{index}].user.groups[{number}]", text)
 
     def _check_tenants(self) -> None:
         known = {partition.name for partition in self.partitions}
@@ -196,6 +250,7 @@ class ClusterSpec(Model):
                 raise InvalidObject(f"tenants[{index}].user.uid", f"{user.uid} is {ids[user.uid]}'s already")
             if [uid for uid, name in ids.items() if name == user.name] != [user.uid]:
                 raise InvalidObject(f"tenants[{index}].user.uid", f"{user.name} has another uid already")
+            self._check_groups(index)
             for name in tenant.partitions:
                 if name not in known:
                     raise InvalidObject(f"tenants[{index}].partitions", f"there is no partition {name!r}")
@@ -246,11 +301,12 @@ class JobTotals(Loose):
 class ClusterStatus(Loose):
     """What it is now."""
 
-    conditions: list[Condition] = Field(default_factory=list, description="Ready, SlurmReachable, ConfigApplied.")
+    conditions: list[Condition] = Field(default_factory=list, description="Ready, SlurmReachable, ConfigApplied ...")
     observed_generation: int = Field(default=0, description="The metadata.generation that this speaks of.")
     slurm_version: str = Field(default="", description="Slurm's version.")
     api_version: str = Field(default="", description="The REST API version in use.")
     config_digest: str = Field(default="", description="Digest of the config that slurmctld has confirmed.")
+    accounting_digest: str = Field(default="", description="Digest of the tenants that slurmdbd has been told of.")
     nodes: int = Field(default=0, description="Slurm nodes.")
     gpus: Totals = Field(default=Totals(), description="GPUs.")
     jobs: JobTotals = Field(default=JobTotals(), description="Jobs.")

@@ -63,6 +63,16 @@ def of_kind(documents: Sequence[Mapping[str, Any]], model: type[R]) -> list[R]:
     return [parse(model, raw) for raw in documents if raw.get("kind") == model.KIND]
 
 
+def labels_of(documents: Sequence[Mapping[str, Any]], namespace: str) -> Mapping[str, str] | None:
+    """The labels of a namespace, where the documents hold it."""
+    for raw in documents:
+        meta = raw.get("metadata")
+        if raw.get("kind") == "Namespace" and isinstance(meta, dict) and meta.get("name") == namespace:
+            labels = meta.get("labels") or {}
+            return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}
+    return None
+
+
 def pool(documents: Sequence[Mapping[str, Any]]) -> tuple[SlurmCluster, list[NodeSet]] | None:
     """The one SlurmCluster of the documents and its NodeSets; None where there is no SlurmCluster."""
     clusters = of_kind(documents, SlurmCluster)

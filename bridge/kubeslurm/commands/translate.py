@@ -39,11 +39,14 @@ def _plan(files: tuple[str, ...], clusters: tuple[str, ...]) -> JobPlan:
     jobs = [raw for raw in found if raw.get("kind") == PyTorchJob.KIND]
     if len(jobs) != 1:
         raise BridgeError(f"{len(jobs)} PyTorchJobs are given; one is wanted")
-    pool = documents.pool([*found, *documents.read(clusters)])
+    everything = [*found, *documents.read(clusters)]
+    pool = documents.pool(everything)
     if clusters and pool is None:
         raise BridgeError("no SlurmCluster is given")
     job = documents.parse(PyTorchJob, jobs[0])
     try:
-        return read_pytorchjob(job, *(pool or (None, ())))
+        return read_pytorchjob(
+            job, *(pool or (None, ())), labels=documents.labels_of(everything, job.metadata.namespace)
+        )
     except InvalidObject as error:
         raise BridgeError(f"{documents.named(jobs[0])}: {error}") from None

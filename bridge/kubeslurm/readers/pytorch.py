@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kubeslurm import expansion, launch, names, quantities, tenants, times
+from kubeslurm import expansion, launch, material_scripts, names, quantities, requests, run_policy, tenants, times
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob, ReplicaSpec
-from kubeslurm.api.slurmcluster import JobDefaults, SlurmCluster, Tenant
+from kubeslurm.api.slurmcluster import JobDefaults, Jobs, SlurmCluster
+from kubeslurm.api.tenants import Tenant
+from kubeslurm.containers import Container
 from kubeslurm.errors import InvalidObject, Untranslated
-from kubeslurm.expansion import Word
+from kubeslurm.expansion import Ref, Word
+from kubeslurm.materials import Materials, usable
 from kubeslurm.plans import JobPlan, Launcher, RestartPolicy, Role
+from kubeslurm.readers import images as image_reader
+from kubeslurm.readers import materials as material_reader
+from kubeslurm.requests import Request
 
 Raw = Mapping[str, Any]
 
@@ -25,7 +31,7 @@ ROLES: Final = ("Master", "Worker")
 PORT_NAME: Final = "pytorchjob-port"
 CONTAINER: Final = "pytorch"
 
-_POD_READ = frozenset({"containers"})
+_POD_READ = frozenset({"containers", "volumes", "priorityClassName"})
 _POD_IGNORED = frozenset(
     [
         "tolerations",
@@ -42,7 +48,9 @@ _POD_IGNORED = frozenset(
         "preemptionPolicy",
     ]
 )
-_CONTAINER_READ = frozenset({"name", "command", "args", "env", "workingDir", "resources", "ports"})
+_CONTAINER_READ = frozenset(
+    {"name", "command", "args", "env", "envFrom", "workingDir", "resources", "ports", "volumeMounts"}
+)
 _CONTAINER_IGNORED = frozenset(
     [
         "image",
@@ -54,10 +62,21 @@ _CONTAINER_IGNORED = frozenset(
         "terminationMessagePolicy",
     ]
 )
-_POLICY_READ = frozenset({"activeDeadlineSeconds", "backoffLimit", "managedBy", "cleanPodPolicy", "suspend"})
+_POLICY_READ = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "managedBy",
+        "cleanPodPolicy",
+        "schedulingPolicy",
+        "suspend",
+        "ttlSecondsAfterFinished",
+    }
+)
 _RESOURCES = frozenset({"cpu", "memory"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,255}\Z")
 _ENV_TAKEN = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SCANCEL|SPANK|PMI|PMIX|PYXIS|ENROOT|APPTAINER|SINGULARITY)_")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z")
 _JOB_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 MAX_TEXT: Final = 100_000
 
@@ -72,26 +91,63 @@ class Replica:
 
 
 def read_pytorchjob(
-    job: PyTorchJob, cluster: SlurmCluster | None = None, nodesets: Sequence[NodeSet] = (), *, attempt: int = 1
+    job: PyTorchJob,
+    cluster: SlurmCluster | None = None,
+    nodesets: Sequence[NodeSet] = (),
+    *,
+    attempt: int = 1,
+    labels: Mapping[str, str] | None = None,
 ) -> JobPlan:
-    """The plan. Without a cluster there is no user, no partition and no default; `cluster` names the tenant's."""
+    """The plan. Without a cluster there is no user, no partition and no default; `cluster` names the tenant's.
+
+    `labels` are those of the job's namespace, by which a tenant may claim it; None where they are not known.
+    """
     _check_name(job)
-    tenant = tenants.tenant_for(cluster, job.metadata.namespace) if cluster else None
-    defaults = cluster.spec.jobs.defaults if cluster else JobDefaults()
+    tenant = tenants.tenant_for(cluster, job.metadata.namespace, labels) if cluster else None
+    defaults = requests.defaults(cluster, tenant)
     policy = _policy(job)
-    _check_annotations(job)
+    requests.check_known(job.metadata.annotations)
     roles = _roles(job)
     path = f"spec.pytorchReplicaSpecs.{roles[0].name}.template.spec"
     ignored = _pod_ignored(path, roles[0].template)
-    container = roles[0].template["spec"]["containers"][0]
-    cpath = f"{path}.containers[0]"
-    replica = _replica(cpath, container, cluster, tenant, nodesets)
+    container, cpath = roles[0].template["spec"]["containers"][0], f"{path}.containers[0]"
+    materials, unused = material_reader.of_job(job, cluster, roles[0].template, path)
+    image, ignored = _image(cluster, cpath, container, (*ignored, *unused))
+    chosen = (f"{path}.priorityClassName", roles[0].template["spec"].get("priorityClassName") or "")
+    request = requests.read(
+        job.metadata.annotations, policy.get("schedulingPolicy"), chosen if chosen[1] else None, cluster, tenant
+    )
+    ignored = (*ignored, *request.ignored)
+    replica = _replica(cpath, container, cluster, request.partition, nodesets)
     launcher, reason = launch.choose(
         _plain_argv(cpath, container), replica.gpus, job.spec.nproc_per_node, job.metadata.annotations
     )
-    return _plan(
-        job, cluster, tenant, defaults, policy, roles, replica, launcher, reason, cpath, container, ignored, attempt
+    plan = _plan(
+        job,
+        cluster,
+        tenant,
+        defaults,
+        policy,
+        roles,
+        replica,
+        launcher,
+        reason,
+        cpath,
+        container,
+        ignored,
+        attempt,
+        materials,
+        request,
     )
+    return replace(plan, container=image)
+
+
+def _image(
+    cluster: SlurmCluster | None, cpath: str, container: Raw, ignored: tuple[str, ...]
+) -> tuple[Container | None, tuple[str, ...]]:
+    """The container to run in, and the fields that have no meaning then."""
+    image = image_reader.read(cpath, container, cluster.spec.jobs if cluster else Jobs(), _workdir(cpath, container))
+    return image, tuple(one for one in ignored if image is None or one != f"{cpath}.image")
 
 
 def _plan(
@@ -108,32 +164,32 @@ def _plan(
     container: Raw,
     ignored: tuple[str, ...],
     attempt: int,
+    materials: Materials,
+    request: Request,
 ) -> JobPlan:
     per_node = max(1, replica.gpus) if launcher is Launcher.RANK else 1
-    nodes = sum(role.replicas for role in roles)
+    nodes = _nodes(roles, request)
     runtime = runtime_names(launcher)
-    environment = _environment(cpath, container, runtime)
+    known = _environment(cpath, container, runtime, materials)
     added = _added_environment(job, launcher, nodes)
-    deadline = policy.get("activeDeadlineSeconds")
     return JobPlan(
         name=job.metadata.name,
         namespace=job.metadata.namespace,
         uid=job.metadata.uid,
         attempt=attempt,
         user=tenant.user if tenant else None,
-        partition=tenant.partitions[0] if tenant else None,
+        partition=request.partition,
         nodes=nodes,
         tasks_per_node=per_node,
         processes_per_task=_processes(job) if launcher is Launcher.POD else 1,
         cpus_per_task=_cpus_per_task(cpath, replica, defaults, per_node),
-        memory_mib=replica.memory_mib
-        or (quantities.to_mib(defaults.memory_per_node) if defaults.memory_per_node else None),
+        memory_mib=_memory(replica, defaults),
         gpus_per_node=replica.gpus,
-        time_minutes=times.minutes_of(deadline) if deadline is not None else times.parse_minutes(defaults.time),
+        time_minutes=_limit(policy, request, defaults),
         launcher=launcher,
         launcher_reason=reason,
-        argv=_argv(container, dict((*environment, *added)), runtime),
-        environment=(*environment, *added),
+        argv=_argv(container, known | dict(added), runtime, materials),
+        environment=(*_given(known, runtime), *added),
         workdir=_workdir(cpath, container),
         mpi=defaults.mpi,
         restart_policy=_restart_policy(job, roles),
@@ -141,7 +197,27 @@ def _plan(
         port=_port(cpath, container),
         roles=roles,
         ignored=ignored,
+        materials=materials,
+        request=request,
     )
+
+
+def _nodes(roles: tuple[Role, ...], request: Request) -> int:
+    nodes = sum(role.replicas for role in roles)
+    if request.nodes not in (None, nodes):
+        raise Untranslated(requests.path(names.ANNOTATION_NODES), f"{nodes} replicas take {nodes} nodes so far")
+    return nodes
+
+
+def _memory(replica: Replica, defaults: JobDefaults) -> int | None:
+    if replica.memory_mib or not defaults.memory_per_node:
+        return replica.memory_mib
+    return quantities.to_mib(defaults.memory_per_node)
+
+
+def _limit(policy: Raw, request: Request, defaults: JobDefaults) -> int | None:
+    deadline = policy.get("activeDeadlineSeconds")
+    return request.limit(None if deadline is None else times.minutes_of(deadline), times.parse_minutes(defaults.time))
 
 
 def runtime_names(launcher: Launcher) -> tuple[str, ...]:
@@ -171,31 +247,13 @@ def _check_name(job: PyTorchJob) -> None:
         raise InvalidObject("metadata.name", f"{job.metadata.name[:80]!r} is no DNS subdomain name")
 
 
-def _check_annotations(job: PyTorchJob) -> None:
-    known = {
-        names.ANNOTATION_LAUNCHER,
-        names.ANNOTATION_LAUNCHER_REASON,
-        names.ANNOTATION_JOB_ID,
-        names.ANNOTATION_ATTEMPT,
-        names.ANNOTATION_CLUSTER,
-    }
-    for name in sorted(job.metadata.annotations):
-        if name.startswith(f"{names.GROUP}/") and name not in known:
-            raise Untranslated(f"metadata.annotations[{name}]", "not supported yet")
-
-
 def _policy(job: PyTorchJob) -> Raw:
     policy = {key: value for key, value in (job.spec.run_policy or {}).items() if value is not None}
     for field in sorted(policy.keys() - _POLICY_READ):
         raise Untranslated(f"spec.runPolicy.{field}", "not supported yet")
-    if policy.get("cleanPodPolicy", "None") != "None":
-        raise Untranslated("spec.runPolicy.cleanPodPolicy", "only None is supported yet")
-    if policy.get("suspend", False) is not False:
-        raise Untranslated("spec.runPolicy.suspend", "not supported yet")
-    for field, least in (("activeDeadlineSeconds", 1), ("backoffLimit", 0)):
-        value = policy.get(field, least)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 2**31:
-            raise InvalidObject(f"spec.runPolicy.{field}", f"a whole number of at least {least} is wanted")
+    run_policy.read(policy)
+    if not isinstance(policy.get("schedulingPolicy", {}), dict):
+        raise InvalidObject("spec.runPolicy.schedulingPolicy", "an object is wanted")
     if job.spec.elastic_policy is not None:
         raise Untranslated("spec.elasticPolicy", "not supported yet")
     nproc = job.spec.nproc_per_node
@@ -236,10 +294,6 @@ def _role(name: str, spec: ReplicaSpec) -> Role:
         raise Untranslated(f"{path}.containers[1]", "a second container can't run in a Slurm job")
     if containers[0].get("name") != CONTAINER:
         raise InvalidObject(f"{path}.containers[0].name", f"must be {CONTAINER!r}")
-    if not containers[0].get("command"):
-        raise InvalidObject(
-            f"{path}.containers[0].command", "missing: the image's entrypoint is not available to a Slurm job"
-        )
     return Role(name, spec.replicas, spec.template)
 
 
@@ -268,7 +322,7 @@ def _sort_fields(path: str, given: Raw, read: frozenset[str], harmless: frozense
 
 
 def _replica(
-    path: str, container: Raw, cluster: SlurmCluster | None, tenant: Tenant | None, nodesets: Sequence[NodeSet]
+    path: str, container: Raw, cluster: SlurmCluster | None, partition: str | None, nodesets: Sequence[NodeSet]
 ) -> Replica:
     resources = container.get("resources") or {}
     _sort_fields(f"{path}.resources", resources, frozenset({"limits", "requests"}), frozenset())
@@ -280,8 +334,8 @@ def _replica(
         raise InvalidObject(f"{path}.resources.requests[{gpu}]", f"differs from the limit of {gpus}")
     cpu = requests.get("cpu", limits.get("cpu"))
     memory = limits.get("memory", requests.get("memory"))
-    if cluster and tenant and gpus:
-        _check_fits(f"{name}[{gpu}]", gpus, cluster, tenant, nodesets)
+    if cluster and partition and gpus:
+        _check_fits(f"{name}[{gpu}]", gpus, cluster, partition, nodesets)
     return Replica(
         gpus=gpus or 0,
         cpus=_quantity(f"{path}.resources.requests.cpu", quantities.to_cpus, cpu),
@@ -312,11 +366,13 @@ def _quantity(path: str, read: Any, value: Any) -> int | None:
         raise InvalidObject(path, str(error)) from None
 
 
-def _check_fits(path: str, gpus: int, cluster: SlurmCluster, tenant: Tenant, nodesets: Sequence[NodeSet]) -> None:
-    partition = next(one for one in cluster.spec.partitions if one.name == tenant.partitions[0])
-    sizes = [one.spec.gpu_count() for one in nodesets if one.metadata.name in partition.node_sets]
+def _check_fits(path: str, gpus: int, cluster: SlurmCluster, partition: str, nodesets: Sequence[NodeSet]) -> None:
+    """Of several partitions the largest node counts: Slurm picks the one where the job fits."""
+    chosen = [one for one in cluster.spec.partitions if one.name in partition.split(",")]
+    members = {name for one in chosen for name in one.node_sets}
+    sizes = [one.spec.gpu_count() for one in nodesets if one.metadata.name in members]
     if sizes and gpus > max(sizes):
-        raise InvalidObject(path, f"{gpus} GPUs, but a node of partition {partition.name} has {max(sizes)}")
+        raise InvalidObject(path, f"{gpus} GPUs, but a node of partition {partition} has {max(sizes)}")
 
 
 def _cpus_per_task(path: str, replica: Replica, defaults: JobDefaults, tasks_per_node: int) -> int | None:
@@ -346,28 +402,50 @@ def _plain_argv(path: str, container: Raw) -> list[str]:
     for field in ("command", "args"):
         for index, word in enumerate(container.get(field) or ()):
             words.append(_text(f"{path}.{field}[{index}]", word))
-    if "=" in words[0]:
+    if container.get("command") and "=" in words[0]:
         raise Untranslated(f"{path}.command[0]", "a program's name can't hold '='")
     return words
 
 
-def _argv(container: Raw, known: Mapping[str, Word], runtime: Sequence[str]) -> tuple[Word, ...]:
+def _argv(container: Raw, known: Mapping[str, Word], runtime: Sequence[str], materials: Materials) -> tuple[Word, ...]:
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    return tuple(expansion.expand(word, known, runtime) for word in words)
+    return tuple(_expand(word, known, runtime, materials) for word in words)
 
 
-def _environment(path: str, container: Raw, runtime: Sequence[str]) -> tuple[tuple[str, Word], ...]:
+def _expand(text: str, known: Mapping[str, Word], runtime: Sequence[str], materials: Materials) -> Word:
+    """A name that nothing here knows may still be one of envFrom's."""
+    unknown = expansion.references(text) - known.keys() if materials.every else frozenset()
+    late = {name: (Ref(material_scripts.ALL + name),) for name in unknown if _IDENTIFIER.match(name)}
+    return expansion.expand(text, {**known, **late}, runtime)
+
+
+def _environment(path: str, container: Raw, runtime: Sequence[str], materials: Materials) -> dict[str, Word]:
+    """Each variable's value; of one that materials give, a reference to where the task will have it."""
     known: dict[str, Word] = {}
     for index, one in enumerate(container.get("env") or ()):
         where = f"{path}.env[{index}]"
         name = one["name"]
         _check_env_name(f"{where}.name", name)
-        if one.get("valueFrom"):
-            raise Untranslated(f"{where}.valueFrom", "not supported yet")
         if name == "CUDA_VISIBLE_DEVICES":
             raise Untranslated(f"{where}.name", "CUDA_VISIBLE_DEVICES is set by Slurm")
-        known[name] = expansion.expand(_text(f"{where}.value", one.get("value") or ""), known, runtime)
-    return tuple((name, value) for name, value in known.items() if name not in runtime and name != "PYTHONUNBUFFERED")
+        if not one.get("valueFrom"):
+            known[name] = _expand(_text(f"{where}.value", one.get("value") or ""), known, runtime, materials)
+        elif material_reader.variable(where, one):
+            known[name] = (Ref(material_scripts.CHOSEN + name),)
+        else:
+            raise Untranslated(f"{where}.valueFrom", "not supported yet")
+        if material_scripts.late(known[name]) and not usable(name):
+            raise Untranslated(f"{where}.name", f"{name[:40]!r} can't hold what a ConfigMap or Secret gives")
+    return known
+
+
+def _given(known: Mapping[str, Word], runtime: Sequence[str]) -> tuple[tuple[str, Word], ...]:
+    """What the script sets; what materials give as it is, a task takes from them."""
+    return tuple(
+        (name, value)
+        for name, value in known.items()
+        if name not in runtime and name != "PYTHONUNBUFFERED" and value != (Ref(material_scripts.CHOSEN + name),)
+    )
 
 
 def _check_env_name(path: str, name: str) -> None:

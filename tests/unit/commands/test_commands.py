@@ -37,7 +37,7 @@ def test_render_twice_gives_the_same_bytes(tmp_path: Path) -> None:
         assert kubeslurm("render", "-f", POOL, "--output-dir", str(tmp_path / name)).returncode == 0
     one, two = ({file.name: file.read_bytes() for file in (tmp_path / name).iterdir()} for name in ("a", "b"))
     assert one == two
-    assert {"slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh"} == set(one)
+    assert {"slurm.conf", "gres.conf", "cgroup.conf", "prolog.sh", "epilog.sh"} == set(one)
 
 
 def test_translate_shows_the_script() -> None:
@@ -61,6 +61,20 @@ def test_translate_needs_no_cluster() -> None:
     assert done.returncode == 0
     assert "--partition" not in done.stdout
     assert "#SBATCH --nodes=64" in done.stdout
+
+
+def test_translate_takes_a_tenant_by_the_labels_of_a_namespace_given_with_it(tmp_path: Path) -> None:
+    """The operator knows them from Kubernetes; here they stand in a file."""
+    job = next(yaml.safe_load_all(Path(JOB).read_text()))
+    pool = list(yaml.safe_load_all(Path(POOL).read_text()))
+    cluster = next(one for one in pool if one["kind"] == "SlurmCluster")
+    del cluster["spec"]["tenants"][0]["namespaces"]
+    cluster["spec"]["tenants"][0]["namespaceSelector"] = {"matchLabels": {"team": "a"}}
+    for name, labels, code in (("with", {"team": "a"}, 0), ("without", {}, 2)):
+        space = {"kind": "Namespace", "metadata": {"name": job["metadata"]["namespace"], "labels": labels}}
+        others = [one for one in pool if one["kind"] != "Namespace"]
+        (tmp_path / name).write_text(yaml.safe_dump_all([space, *others]))
+        assert kubeslurm("translate", "-f", JOB, "--cluster", str(tmp_path / name)).returncode == code
 
 
 def bad_pool(kind: str, change: Change) -> str:

@@ -3,85 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubeslurm import jobs, mirror, names
-from kubeslurm.api.pytorchjob import PyTorchJob
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import RestartPolicy
-from kubeslurm.readers.pytorch import read_pytorchjob
-from slurmrest import ExitCode, Job, JobBase, JobFlag, JobStates
-from tests.unit import examples
-from tests.unit.examples import Raw
-
-NOW = datetime(2026, 12, 1, 12, 0, 0, tzinfo=UTC)
-ENDED = int((NOW - timedelta(seconds=1)).timestamp())
-HOSTS = [f"gpu-node-{index}" for index in range(64)]
-
-
-def slurm(state: str, **fields: Any) -> Job:
-    """Slurm job 7 in a state."""
-    fields = {"comment": "kubeslurm:u/1"} | fields
-    return Job(job_id=7, states=JobStates.parse(state), start_time=ENDED - 60, end_time=ENDED, **fields)
-
-
-def snapshot(
-    says: Job | jobs.Slurm, *, policy: str = "OnFailure", backoff: int | None = None, **fields: Any
-) -> jobs.JobSnapshot:
-    """The example job, submitted unless Slurm says otherwise, with its finalizer."""
-
-    def change(raw: Raw) -> None:
-        raw["metadata"] |= {"uid": "u", "finalizers": [names.FINALIZER]}
-        if says is not jobs.Slurm.NOT_SUBMITTED:
-            raw["metadata"]["annotations"] = {names.ANNOTATION_JOB_ID: "7"}
-        for role in raw["spec"]["pytorchReplicaSpecs"].values():
-            role["restartPolicy"] = policy
-        if backoff is not None:
-            raw["spec"]["runPolicy"] = {"backoffLimit": backoff}
-
-    raw = examples.raw("PyTorchJob", change)
-    attempt = fields.pop("attempt", 1)
-    plan = read_pytorchjob(PyTorchJob.parse(raw), examples.cluster(), [examples.nodeset()], attempt=attempt)
-    values: dict[str, Any] = {"refusal": None, "hosts": HOSTS, "lost": (), "pods": {}, "now": NOW} | fields
-    return jobs.JobSnapshot(raw=raw, plan=plan, slurm=says, **values)
-
-
-def then(one: jobs.JobSnapshot, says: Job | jobs.Slurm | None = None) -> jobs.JobSnapshot:
-    """The snapshot after the decision's actions have been carried out."""
-    raw: Raw = dict(one.raw)
-    pods = dict(one.pods)
-    for action in jobs.decide_job(one).actions:
-        match action:
-            case jobs.PatchStatus(status):
-                raw["status"] = status
-            case jobs.CreatePods(replicas):
-                pods |= {replica.pod: {"status": {}} for replica in replicas}
-            case jobs.PatchPods(statuses):
-                pods |= {name: {"status": status} for name, status in statuses.items()}
-            case _:
-                pass
-    return dataclasses.replace(one, raw=raw, pods=pods, slurm=one.slurm if says is None else says)
-
-
-def conditions(one: jobs.JobSnapshot) -> list[str]:
-    """`Created`, `Running(F)` ... of the status after the decision."""
-    status = then(one).raw.get("status") or {}
-    return [one["type"] + ("" if one["status"] == "True" else "(F)") for one in status.get("conditions") or ()]
-
-
-def actions(one: jobs.JobSnapshot, kind: type) -> list[Any]:
-    """The decision's actions of a kind."""
-    return [action for action in jobs.decide_job(one).actions if isinstance(action, kind)]
-
-
-def text(one: jobs.JobSnapshot) -> str:
-    """The last condition's message after the decision."""
-    return str(then(one).raw["status"]["conditions"][-1]["message"])
+from slurmrest import ExitCode, Job, JobBase, JobFlag
+from tests.unit.jobs.following import NOW, actions, conditions, slurm, snapshot, text, then
 
 
 def test_a_new_job_is_submitted_once() -> None:
@@ -89,6 +21,23 @@ def test_a_new_job_is_submitted_once() -> None:
     one = snapshot(jobs.Slurm.NOT_SUBMITTED)
     assert conditions(one) == ["Created"]
     assert actions(one, jobs.Submit) == [jobs.Submit()]
+
+
+def test_a_job_waits_for_the_configmaps_and_secrets_that_it_names() -> None:
+    """Created, told once, looked for again; Slurm does not hear of it."""
+    one = dataclasses.replace(snapshot(jobs.Slurm.NOT_SUBMITTED), missing=("Secret database",))
+    assert conditions(one) == ["Created"]
+    assert not actions(one, jobs.Submit)
+    assert "Secret database" in actions(one, jobs.Event)[0].message
+    assert jobs.decide_job(one).retry_after
+
+
+def test_materials_are_brought_to_a_running_job_alone() -> None:
+    """For this start of it, to the nodes that have none."""
+    running = dataclasses.replace(snapshot(slurm("RUNNING")), bare=("n1", "n2"))
+    assert jobs.decide_job(running).actions[-1] == jobs.Bring(7, 0, ("n1", "n2"))
+    assert not actions(dataclasses.replace(snapshot(slurm("PENDING")), bare=("n1",)), jobs.Bring)
+    assert not actions(snapshot(slurm("RUNNING")), jobs.Bring)
 
 
 def test_the_finalizer_is_there_before_the_submission() -> None:
@@ -134,10 +83,11 @@ def test_an_unknown_word_changes_nothing() -> None:
 
 
 def test_an_application_failure_with_never_fails() -> None:
-    """With the program's code in the message."""
+    """In upstream's words; the program's code in an event."""
     one = snapshot(slurm("FAILED", exit_code=ExitCode("ERROR", 3)), policy="Never")
     assert conditions(one)[-1] == "Failed"
-    assert "exit code 3" in text(one)
+    assert text(one) == "PyTorchJob ai-training is failed because 1 Master replica(s) failed."
+    assert any("exit code 3" in event.message for event in actions(one, jobs.Event))
 
 
 def test_an_application_failure_is_tried_again_after_a_pause() -> None:
@@ -146,16 +96,24 @@ def test_an_application_failure_is_tried_again_after_a_pause() -> None:
     assert conditions(one)[-1] == "Restarting"
     assert jobs.decide_job(one).retry_after == pytest.approx(9)
     later = dataclasses.replace(then(one), now=NOW + timedelta(seconds=10))
-    annotate = actions(later, jobs.Annotate)
-    assert annotate == [jobs.Annotate({names.ANNOTATION_ATTEMPT: "2", names.ANNOTATION_JOB_ID: None})]
+    assert actions(later, jobs.Annotate) == [next_attempt("2", retries="1")]
+
+
+def next_attempt(number: str, *, retries: str) -> jobs.Annotate:
+    """A new key is used from now on."""
+    gone = {names.ANNOTATION_JOB_ID: None, names.ANNOTATION_ENDING: None}
+    return jobs.Annotate({names.ANNOTATION_ATTEMPT: number, names.ANNOTATION_RETRIES: retries, **gone})
 
 
 def test_the_backoff_limit_is_the_number_of_retries() -> None:
-    """The third failure of a limit of 2 is the last."""
-    last = snapshot(slurm("FAILED"), backoff=2, attempt=3)
+    """The third failure of a limit of 2 is the last; attempts after a suspension don't count."""
+    two = {"backoffLimit": 2}
+    last = snapshot(slurm("FAILED"), run=two, attempt=3)
     assert conditions(last)[-1] == "Failed"
-    assert "backoff limit" in text(last)
-    assert conditions(snapshot(slurm("FAILED"), backoff=2, attempt=2))[-1] == "Restarting"
+    assert text(last) == "Job ai-training has failed because it has reached the specified backoff limit"
+    assert conditions(snapshot(slurm("FAILED"), run=two, attempt=2))[-1] == "Restarting"
+    suspended_once = {names.ANNOTATION_RETRIES: "1"}
+    assert conditions(snapshot(slurm("FAILED"), run=two, attempt=3, annotations=suspended_once))[-1] == "Restarting"
 
 
 @pytest.mark.parametrize(("code", "last"), [(1, "Failed"), (137, "Restarting")])
@@ -205,12 +163,19 @@ def test_a_refusal_is_said_once_and_nothing_is_sent() -> None:
 
 FORGET = {names.ANNOTATION_JOB_ID: None, names.ANNOTATION_CLUSTER: None, names.ANNOTATION_LAUNCHER_REASON: None}
 
+ANEW = {
+    **FORGET,
+    names.ANNOTATION_ATTEMPT: None,
+    names.ANNOTATION_RETRIES: None,
+    names.ANNOTATION_ENDING: None,
+}
+
 
 @pytest.mark.parametrize("says", [slurm("RUNNING", comment="kubeslurm:v/1"), slurm("COMPLETED", comment="u/1 v/1")])
 def test_an_id_of_another_objects_job_is_dropped(says: Job) -> None:
     """It came along with a copied YAML, or is forged: that job is neither followed nor cancelled."""
     one = snapshot(says)
-    forget = jobs.Annotate({**FORGET, names.ANNOTATION_ATTEMPT: None})
+    forget = jobs.Annotate(ANEW)
     assert jobs.decide_job(one).actions == (forget,)
     one.raw["metadata"]["deletionTimestamp"] = "2026-12-01T11:59:00Z"
     assert jobs.decide_job(one).actions == (jobs.Annotate(FORGET),)
@@ -219,7 +184,7 @@ def test_an_id_of_another_objects_job_is_dropped(says: Job) -> None:
 def test_an_id_that_slurm_does_not_know_on_a_new_object_is_dropped() -> None:
     """It can't be this object's: nothing was submitted for it yet."""
     one = snapshot(jobs.Slurm.ABSENT)
-    assert jobs.decide_job(one).actions == (jobs.Annotate({**FORGET, names.ANNOTATION_ATTEMPT: None}),)
+    assert jobs.decide_job(one).actions == (jobs.Annotate(ANEW),)
 
 
 def test_a_failed_job_that_slurm_forgets_during_the_pause_is_tried_again() -> None:
@@ -334,7 +299,7 @@ def test_whatever_slurm_says_the_decision_is_made_and_holds(
         one = one if readable else unreadable(one)
         if isinstance(look, Job) and not jobs.decide_job(one).retry_after:
             left = {type(action) for action in jobs.decide_job(then(one)).actions}
-            assert left <= {jobs.Event, jobs.Annotate, jobs.DeletePods}
-        assert not actions(one, jobs.Cancel)
+            assert left <= {jobs.Event, jobs.Annotate, jobs.DeletePods, jobs.Cancel}
+        assert not actions(one, jobs.Cancel) or "Failed" in conditions(one)
         if look is not jobs.Slurm.NOT_SUBMITTED:
             assert not actions(one, jobs.Submit)

@@ -158,6 +158,20 @@ def test_users_are_files_in_order_of_their_ids() -> None:
     }
 
 
+def test_groups_have_their_members_and_the_names_of_the_spec() -> None:
+    """Two users of one group; one of them has it as its own, without standing in it twice."""
+
+    def change(raw: Raw) -> None:
+        lab = {"name": "lab", "gid": 2000}
+        raw["spec"]["tenants"][0]["user"]["groups"] = [lab]
+        bob = {"name": "bob", "uid": 1001, "gid": 2000, "groups": [{"name": "night", "gid": 2001}]}
+        raw["spec"]["tenants"].append({"namespaces": ["b"], "user": bob, "partitions": ["gpu_partition"]})
+
+    made = users.files(examples.cluster(change).spec.tenants)
+    assert made["group"] == "alice:x:1000:\nlab:x:2000:alice\nnight:x:2001:bob\n"
+    assert "bob:x:1001:2000:" in made["passwd"]
+
+
 def test_the_digest_of_the_users_changes_with_them() -> None:
     """So that pods are told, and not with the order of tenants."""
     other = examples.cluster(lambda raw: raw["spec"]["tenants"][0]["user"].update(uid=1001))

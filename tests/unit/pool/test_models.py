@@ -64,7 +64,7 @@ def test_the_example_pool_is_taken() -> None:
         (spec("tenants.0.user.name", "a:0:0"), "spec.tenants[0].user.name"),
         (spec("tenants.0.partitions", ["nowhere"]), "spec.tenants[0].partitions"),
         (spec("controller.managed.image", "a image"), "spec.controller.managed.image"),
-        (spec("jobs.containerRuntime", "pyxis"), "spec.jobs.containerRuntime"),
+        (spec("jobs.containerRuntime", "docker"), "spec.jobs.containerRuntime"),
         (spec("typo", 1), "spec.typo"),
         (spec("partitions.0.name", "Default"), "spec.partitions[0].name"),
         (spec("partitions.0.nodeSets", ["a\n"]), "spec.partitions[0].nodeSets"),

@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import SlurmCluster
-from kubeslurm.errors import Conflict
+from kubeslurm.errors import Conflict, InvalidObject
 from kubeslurm.layout import plan_pool
 from kubeslurm.rendering import render
 from tests.unit import examples
@@ -112,3 +112,82 @@ def test_padding() -> None:
     """`ordinals.width` fills with zeros, in names and in ranges alike."""
     made = files(named("a", 12, ordinals={"start": 5, "width": 3}))
     assert "NodeName=a-[005-016] " in made["slurm.conf"]
+
+
+def accounted(raw: Raw) -> None:
+    """The example cluster with slurmdbd."""
+    database = {"host": "mariadb", "passwordSecret": {"name": "db"}}
+    raw["spec"]["accounting"] = {"database": database, "enforce": ["qos", "associations"]}
+
+
+def test_accounting_is_by_slurmdbd_with_gpus_counted() -> None:
+    """Also where no NodeSet has a GPU yet: slurmctld learns of them only when it starts."""
+    lines = files(cluster=examples.raw("SlurmCluster", accounted))["slurm.conf"].splitlines()
+    assert {
+        "AccountingStorageType=accounting_storage/slurmdbd",
+        "AccountingStorageHost=ai-cluster-dbd",
+        "AccountingStorageEnforce=associations,qos",
+        "AccountingStorageTRES=gres/gpu",
+        "AccountingStoreFlags=job_comment",
+        "GresTypes=gpu",
+        "PriorityWeightFairshare=100000",
+    } <= set(lines)
+
+
+def test_all_gpus_of_a_node_cost_what_its_cpus_do() -> None:
+    """Whatever the number of nodes; without accounting there is no price."""
+    price = 'TRESBillingWeights="CPU=1.0,GRES/gpu=4.0"'
+    raw = examples.raw("SlurmCluster", accounted)
+    for made in (files(named("gpu-node", 1), cluster=raw), files(named("gpu-node", 9), cluster=raw)):
+        (line,) = [line for line in made["slurm.conf"].splitlines() if line.startswith("PartitionName=")]
+        assert price in line
+    assert "TRESBillingWeights" not in files(named("gpu-node"))["slurm.conf"]
+    assert "TRESBillingWeights" not in files(cluster=raw)["slurm.conf"]
+
+
+def test_a_partition_takes_the_accounts_and_qos_that_it_is_told() -> None:
+    """Sorted; all where nothing is said."""
+
+    def change(raw: Raw) -> None:
+        accounted(raw)
+        raw["spec"]["accounting"]["enforce"] = ["associations", "qos"]
+        raw["spec"]["partitions"][0] |= {"allowAccounts": ["vision", "ml"], "allowQos": ["normal"]}
+
+    made = files(cluster=examples.raw("SlurmCluster", change))["slurm.conf"]
+    assert " AllowAccounts=ml,vision AllowQos=normal " in made
+    assert "Allow" not in files()["slurm.conf"]
+
+
+@pytest.mark.parametrize(
+    ("enforce", "field"),
+    [(None, "allowAccounts"), ([], "allowAccounts"), (None, "allowQos"), (["associations"], "allowQos")],
+)
+def test_lists_that_slurm_would_not_heed_are_refused(enforce: list[str] | None, field: str) -> None:
+    """Without slurmdbd's associations and QOS it takes every job."""
+
+    def change(raw: Raw) -> None:
+        if enforce is not None:
+            accounted(raw)
+            raw["spec"]["accounting"]["enforce"] = enforce
+        raw["spec"]["partitions"][0][field] = ["ml"]
+
+    with pytest.raises(InvalidObject, match=rf"^spec.partitions\[0\].{field}: of no effect"):
+        examples.cluster(change)
+
+
+def test_the_weights_of_fair_share_are_the_admins_to_change() -> None:
+    """Ours are defaults."""
+
+    def change(raw: Raw) -> None:
+        accounted(raw)
+        raw["spec"]["config"]["PriorityWeightFairshare"] = 5
+
+    lines = files(cluster=examples.raw("SlurmCluster", change))["slurm.conf"].splitlines()
+    assert [line for line in lines if line.startswith("PriorityWeightFairshare")] == ["PriorityWeightFairshare=5"]
+
+
+@pytest.mark.parametrize(("key", "text"), [("AccountingStorageEnforce", "none"), ("AccountingStorageTRES", "gres/gpu")])
+def test_accounting_keys_are_not_set_beside_it(key: str, text: str) -> None:
+    """One is ours, on the other slurmctld does not start without slurmdbd."""
+    with pytest.raises(InvalidObject, match=f"spec.config.{key}: "):
+        examples.cluster(lambda raw: raw["spec"]["config"].update({key: text}))

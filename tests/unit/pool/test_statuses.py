@@ -90,3 +90,9 @@ def test_the_time_moves_only_when_the_status_does() -> None:
     other = status(nodes("IDLE", "DOWN"), previous=before, now=NOW + timedelta(hours=1))
     assert same == before
     assert other["conditions"][0]["lastTransitionTime"] == "2026-12-01T01:00:00Z"
+
+
+def test_a_condition_that_speaks_of_nothing_any_more_goes() -> None:
+    """And no other, and not what else the status has."""
+    before = {"nodes": 3, "conditions": [{"type": "Ready"}, {"type": "AccountingReady"}]}
+    assert pool_status.without(before, "AccountingReady") == {"nodes": 3, "conditions": [{"type": "Ready"}]}

@@ -164,6 +164,9 @@ def _restore(node: Node, pod: PodView | None, snapshot: NodeSetSnapshot) -> Iter
     if NodeFlag.DRAIN in node.states.flags:
         if ours and not down:
             yield Undrain(node.name)
+        elif ours and _registered(node, pod):
+            # drained by us, and down before its line left slurm.conf: Slurm appends its words to our reason
+            yield Resume(node.name)
     elif down:
         # somebody who sets a node down gives a reason; with an old one, or its own words, it was Slurm
         if (ours or stale or node.reason == REBOOTED) and _registered(node, pod):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from itertools import chain, repeat
 
 from kubeslurm import names
 from kubeslurm_operator.events import Events
@@ -20,6 +21,8 @@ from kubeslurm_operator.store import Key, Store
 LOG = logging.getLogger(__name__)
 
 RESYNC_SECONDS = 300.0
+RESYNC_EARLY = (3.0, 15.0)
+"""After the start: what went away between our first listing and the watches' own is told of by none of them."""
 STALL_SECONDS = 60.0
 FIRST_SYNC_TRIES = 240
 
@@ -103,8 +106,8 @@ class Engine:
                 return
 
     async def _resync_forever(self) -> None:
-        while True:
-            await asyncio.sleep(RESYNC_SECONDS)
+        for seconds in chain(RESYNC_EARLY, repeat(RESYNC_SECONDS)):
+            await asyncio.sleep(seconds)
             try:
                 await self._resync()
             except KubeError as error:

@@ -105,7 +105,15 @@ def test_lifts_its_own_drain_when_the_node_is_wanted_again() -> None:
     assert decide(node("MIXED+DRAIN", reason=pool.SCALE_IN), pod()) == (pool.Undrain("n-0"),)
 
 
-@pytest.mark.parametrize("state", ["IDLE+DRAIN", "DOWN", "MIXED+DRAIN"])
+def test_a_node_that_went_down_under_our_own_drain_is_resumed_once_its_pod_is_back() -> None:
+    """Scaled in and out again while its line was still there; Slurm has added its own words to ours."""
+    reason = f"{pool.SCALE_IN} : Not responding"
+    assert decide(node("DOWN+DRAIN+CLOUD", reason=reason), pod()) == (pool.Resume("n-0"),)
+    late = pod(created=NOW)
+    assert decide(node("DOWN+DRAIN+CLOUD", reason=reason, started=EARLIER), late) == ()
+
+
+@pytest.mark.parametrize("state", ["IDLE+DRAIN", "DOWN", "MIXED+DRAIN", "DOWN+DRAIN"])
 def test_never_lifts_what_somebody_else_did(state: str) -> None:
     """An admin's drain or down is the admin's."""
     assert decide(node(state, reason="bad fan [alice]"), pod()) == ()

@@ -11,9 +11,15 @@ ENVIRONMENT: Final = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 """What the batch shell gets: never the operator's environment, and never the user's (that goes to the tasks)."""
 
 
-def write_description(plan: JobPlan) -> dict[str, Any]:
-    """Without the comment, which `slurmrest` sets to the submission key."""
+def write_description(plan: JobPlan, number: int = 0) -> dict[str, Any]:
+    """The job's, or a heterogeneous one's component's; without the comment, which `slurmrest` sets to the key."""
     description: dict[str, Any] = {"environment": list(ENVIRONMENT)}
-    for option in options(plan):
+    for option in options(plan, plan.shapes[number]):
         description |= option.fields
     return description
+
+
+def components(plan: JobPlan) -> dict[str, Any] | list[dict[str, Any]]:
+    """What `slurmrest` submits: the description, or of a heterogeneous job all of them."""
+    found = [write_description(plan, number) for number in range(len(plan.shapes))]
+    return found if len(found) > 1 else found[0]

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from kubeslurm import mirror, names, training
+from kubeslurm import mirror, mirror_names, names, training
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan, RestartPolicy
 from kubeslurm.ranks import RankEnd
@@ -194,7 +194,7 @@ class Gang:
     @property
     def label(self) -> str:
         """Its name as a label's value."""
-        return mirror.shorten(self.name, mirror.MAX_LABEL)
+        return mirror_names.label(self.name)
 
     def count(self, draft: Draft, counter: str | None) -> None:
         """All replicas in one counter."""

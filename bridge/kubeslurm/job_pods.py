@@ -27,7 +27,7 @@ def follow(snapshot: JobSnapshot, draft: Draft) -> None:
     job, plan = snapshot.slurm, snapshot.plan
     if not isinstance(job, Job) or plan is None or any(isinstance(one, Annotate) for one in draft.actions):
         return
-    members = tuple(mirror.replicas(plan))
+    members = tuple(one for one in mirror.replicas(plan) if one.place < plan.replicas)
     missing = tuple(one for one in members if one.pod not in snapshot.pods)
     if missing and not training.finished(snapshot.raw.get("status") or {}):
         draft.actions.append(CreatePods(missing))
@@ -60,8 +60,12 @@ def _stamped(pod: Any) -> bool:
 def _status(snapshot: JobSnapshot, plan: JobPlan, replica: mirror.Replica, job: Job) -> Raw | None:
     """What the replica's pod should say, None when it does or when there is no such pod."""
     current = snapshot.pods.get(replica.pod)
-    host = snapshot.hosts[replica.place] if replica.place < len(snapshot.hosts) else ""
-    wanted = mirror.status(plan, replica, job, host, end_of(snapshot, plan, replica, job))
+    node = plan.node_of(replica.place)
+    host = snapshot.hosts[node] if node < len(snapshot.hosts) else ""
+    if plan.elastic is not None and snapshot.hosts and not host:
+        wanted = mirror.left_out(plan, job, len(snapshot.hosts))
+    else:
+        wanted = mirror.status(plan, replica, job, host, end_of(snapshot, plan, replica, job))
     if current is None or wanted is None or mirror.same(wanted, current.get("status") or {}):
         return None
     return wanted
@@ -71,5 +75,4 @@ def end_of(snapshot: JobSnapshot, plan: JobPlan, replica: mirror.Replica, job: J
     """How the replica itself ended; code 0 where others failed and it did not. None where only the job's end is known."""
     if snapshot.ranks is None or not snapshot.ranks or job.states.base not in _TELLS_RANKS:
         return None
-    replicas = sum(role.replicas for role in plan.roles)
-    return ranks.of_replica(snapshot.ranks, replica.place, replicas, plan.tasks) or ranks.RankEnd(0)
+    return ranks.of_replica(snapshot.ranks, replica.place, plan.replicas, plan.tasks) or ranks.RankEnd(0)

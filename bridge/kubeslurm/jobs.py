@@ -132,11 +132,21 @@ def _gang(snapshot: JobSnapshot) -> Gang:
     plan, raw = snapshot.plan, snapshot.raw
     name, namespace, retries = raw["metadata"]["name"], raw["metadata"].get("namespace", ""), retries_of(raw)
     if plan is not None:
-        counts = {role.name: role.replicas for role in plan.roles}
+        counts = _counts(plan, len(snapshot.hosts))
         return Gang(name, namespace, counts, plan.attempt, retries, plan.restart_policy, plan.backoff_limit)
     before = (raw.get("status") or {}).get("replicaStatuses") or {}
     counts = {str(role): _replicas(raw, role, counters) for role, counters in before.items()}
     return Gang(name, namespace, counts, attempt_of(raw), retries, RestartPolicy.NEVER, None)
+
+
+def _counts(plan: JobPlan, nodes: int) -> dict[str, int]:
+    """Replicas by role; of an elastic job that has nodes, those that there is a node for."""
+    counts = {role.name: role.replicas for role in plan.roles}
+    if plan.elastic is not None:
+        most = min(plan.replicas, nodes or plan.replicas)
+        last = plan.roles[-1].name
+        counts[last] = max(0, most - sum(count for name, count in counts.items() if name != last))
+    return counts
 
 
 def _replicas(raw: Mapping[str, Any], role: str, counters: Mapping[str, Any]) -> int:

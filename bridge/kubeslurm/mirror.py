@@ -6,14 +6,13 @@ replica asks for (quotas count it), carries the training operator's labels, and 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubeslurm import names
+from kubeslurm import mirror_names, names
 from kubeslurm.conditions import rfc3339
 from kubeslurm.plans import JobPlan
 from kubeslurm.ranks import RankEnd
@@ -22,8 +21,6 @@ from slurmrest import Job, JobBase, JobFlag
 
 Raw = dict[str, Any]
 
-MAX_LABEL: Final = 63
-MAX_NAME: Final = 253
 _DROPPED: Final = ("nodeSelector", "affinity", "topologySpreadConstraints", "initContainers")
 _WAITS: Final = frozenset({JobBase.PENDING})
 _SIGNALLED: Final = 128
@@ -39,22 +36,13 @@ class Replica:
     pod: str
 
 
-def shorten(text: str, most: int) -> str:
-    """The text, or its beginning and a hash where it is too long."""
-    if len(text) <= most:
-        return text
-    return f"{text[: most - 9].rstrip('-.')}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
 def replicas(plan: JobPlan) -> Iterator[Replica]:
     """All members, Master first."""
     place = 0
     for role in plan.roles:
+        prefix = mirror_names.pod_prefix(plan.name, role.name, role.replicas)
         for index in range(role.replicas):
-            name = f"{plan.name}-{role.name.lower()}-{index}"
-            if len(name) > MAX_NAME:
-                name = f"{shorten(plan.name, MAX_NAME - 20)}-{role.name.lower()}-{index}"
-            yield Replica(role.name, index, place, name)
+            yield Replica(role.name, index, place, f"{prefix}{index}")
             place += 1
 
 
@@ -93,7 +81,7 @@ def _labels(plan: JobPlan, replica: Replica, job_id: int) -> dict[str, str]:
         names.LABEL_VIRTUAL: "true",
         names.LABEL_JOB_ID: str(job_id),
         names.LABEL_OPERATOR_NAME: names.PYTORCHJOB_CONTROLLER,
-        names.LABEL_JOB_NAME: shorten(plan.name, MAX_LABEL),
+        names.LABEL_JOB_NAME: mirror_names.label(plan.name),
         names.LABEL_REPLICA_TYPE: replica.role.lower(),
         names.LABEL_REPLICA_INDEX: str(replica.index),
     }
@@ -141,6 +129,18 @@ def status(plan: JobPlan, replica: Replica, job: Job, host: str, end: RankEnd | 
     if job.states.base in _WAITS or JobFlag.CONFIGURING in job.states.flags:
         return _pending(job, image, where)
     return _running(job, image, where)
+
+
+def left_out(plan: JobPlan, job: Job, nodes: int) -> Raw | None:
+    """Of a replica that an elastic job runs without; once the job has ended, it has ended with it."""
+    if job.states.unknown or job.states.base is JobBase.UNKNOWN or job.states.base in _WAITS:
+        return None
+    image = plan.roles[0].template["spec"]["containers"][0].get("image", "")
+    where = f"Slurm job {job.job_id}: runs on {nodes} nodes without this replica"
+    if job.states.finished:
+        return _ended(job, image, where, None)
+    waiting = {"waiting": {"reason": "SlurmElastic", "message": where}}
+    return _status("Pending", job, image, waiting, ready=False, message=where)
 
 
 def _pending(job: Job, image: str, where: str) -> Raw:

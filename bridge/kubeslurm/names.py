@@ -36,6 +36,7 @@ PYTORCHJOB_CONTROLLER: Final = "pytorchjob-controller"
 ANNOTATION_CONFIG_DIGEST: Final = f"{GROUP}/config-digest"
 ANNOTATION_USERS_DIGEST: Final = f"{GROUP}/users-digest"
 ANNOTATION_TEMPLATE_DIGEST: Final = f"{GROUP}/template-digest"
+ANNOTATION_STRICT_RENDEZVOUS: Final = f"{GROUP}/strict-rendezvous"
 ANNOTATION_LAUNCHER: Final = f"{GROUP}/launcher"
 ANNOTATION_LAUNCHER_REASON: Final = f"{GROUP}/launcher-reason"
 ANNOTATION_JOB_ID: Final = f"{GROUP}/job-id"
@@ -54,8 +55,10 @@ ANNOTATION_RESERVATION: Final = f"{GROUP}/reservation"
 ANNOTATION_EXCLUSIVE: Final = f"{GROUP}/exclusive"
 ANNOTATION_NODES: Final = f"{GROUP}/nodes"
 ANNOTATION_DEPENDENCY: Final = f"{GROUP}/dependency"
+ANNOTATION_SIGNAL: Final = f"{GROUP}/signal"
 REQUESTS: Final = frozenset(
     {
+        ANNOTATION_SIGNAL,
         ANNOTATION_PARTITION,
         ANNOTATION_ACCOUNT,
         ANNOTATION_QOS,

@@ -22,6 +22,7 @@ Raw = Mapping[str, Any]
 _OURS: Final = frozenset(
     {
         names.ANNOTATION_LAUNCHER,
+        names.ANNOTATION_STRICT_RENDEZVOUS,
         names.ANNOTATION_LAUNCHER_REASON,
         names.ANNOTATION_JOB_ID,
         names.ANNOTATION_ATTEMPT,
@@ -35,6 +36,8 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}\Z")
 _DEPENDENCY = re.compile(
     r"(after|afterany|afterok|afternotok|aftercorr)(:[1-9][0-9]{0,9}(\+[0-9]{1,6})?)+\Z|singleton\Z"
 )
+_SIGNAL = re.compile(r"(?:SIG)?([A-Z][A-Z0-9]{1,9})@([1-9][0-9]{0,4})\Z")
+_SIGNALS: Final = frozenset({"HUP", "INT", "QUIT", "USR1", "USR2", "TERM", "CONT", "ALRM"})
 _POLICY = "spec.runPolicy.schedulingPolicy"
 
 
@@ -52,6 +55,8 @@ class Request:
     exclusive: bool = False
     nodes: int | None = None
     dependency: str | None = None
+    signal: tuple[str, int] | None = None
+    """Its name, and how many seconds before the time limit the tasks get it."""
     ignored: tuple[str, ...] = ()
 
     def limit(self, deadline: int | None, default: int | None) -> int | None:
@@ -104,6 +109,7 @@ def read(
         exclusive=_exclusive(annotations),
         nodes=_nodes(annotations),
         dependency=_dependency(annotations),
+        signal=_signal(annotations),
         ignored=tuple(ignored),
     )
     if cluster is not None:
@@ -241,3 +247,14 @@ def _dependency(annotations: Mapping[str, str]) -> str | None:
             path(names.ANNOTATION_DEPENDENCY), f"{text[:64]!r} is nothing like afterok:123:124,singleton"
         )
     return text
+
+
+def _signal(annotations: Mapping[str, str]) -> tuple[str, int] | None:
+    """As sbatch's --signal. Not `B:`: the batch script is ours, and has nothing to save."""
+    given = annotations.get(names.ANNOTATION_SIGNAL)
+    if given is None:
+        return None
+    match = _SIGNAL.match(given)
+    if match is None or match.group(1) not in _SIGNALS or int(match.group(2)) > 65535:
+        raise InvalidObject(path(names.ANNOTATION_SIGNAL), f"{given[:40]!r} is nothing like USR1@300")
+    return match.group(1), int(match.group(2))

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kubeslurm import jobs, mirror, names
-from kubeslurm.descriptions import write_description
+from kubeslurm.descriptions import components
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan
 from kubeslurm.scripts import write_script
@@ -85,7 +85,7 @@ class JobActions:
             raise KubeError(0, "IdentityUnresolved", why)
         try:
             submission = await runtime.slurm.submit(
-                write_description(plan), write_script(plan), key=plan.key, user=plan.user.name
+                components(plan), write_script(plan), key=plan.key, user=plan.user.name
             )
         except (InvalidRequest, PermissionDenied, InvalidObject) as error:
             await self._refused(raw, plan, error)
@@ -104,6 +104,8 @@ class JobActions:
         await self._events.normal(raw, "SlurmJobSubmitted", text)
         if plan.ignored:
             await self._events.normal(raw, "FieldsIgnored", f"without meaning in Slurm: {', '.join(plan.ignored)}")
+        for note in plan.notes:
+            await self._events.normal(raw, "Translated", note)
         for warning in submission.warnings:
             await self._events.warning(raw, "SlurmWarning", warning)
         return int(submission.job_id)

@@ -39,7 +39,7 @@ from kubeslurm_operator.pod_exec import execute
 from kubeslurm_operator.readings import Readings
 from kubeslurm_operator.slurm import Snapshot
 from kubeslurm_operator.store import Key, Store
-from slurmrest import Job, JobBase, JobStates, NotFound, SlurmError
+from slurmrest import AsyncSlurm, Job, JobBase, JobStates, NotFound, SlurmError
 from slurmrest.hostlists import expand
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class Track:
     job_id: int
     job: Job | None = None
     states: JobStates | None = None
+    nodes: tuple[str, ...] = ()
+    """The nodes that it has, in the order of its tasks; of all components, if it is heterogeneous."""
     hosts: tuple[str, ...] = ()
     """The nodes that it has or, once it is back in the queue, had last."""
     ranks: tuple[int, Mapping[int, ranks.RankEnd] | None] | None = None
@@ -190,7 +192,8 @@ class JobLoop:
             return RETRY_SECONDS  # a SlurmCluster that can't be read may be the one with the job's tenant
         plan, refusal = self._readings.plan(raw, runtime.key if runtime else None)
         slurm = await self._slurm(key, raw, runtime, plan)
-        hosts = expand(slurm.nodes) if isinstance(slurm, Job) else ()
+        track = self._tracks.get(key)
+        hosts = track.nodes if track is not None and isinstance(slurm, Job) and slurm is track.job else ()
         snapshot = jobs.JobSnapshot(
             raw=raw,
             plan=plan,
@@ -202,7 +205,7 @@ class JobLoop:
             now=datetime.now(UTC),
             missing=await self._materials.missing(raw, plan) if slurm is jobs.Slurm.NOT_SUBMITTED else (),
             bare=self._materials.bare(plan, slurm, hosts) if isinstance(slurm, Job) else (),
-            ranks=await self._ranks(self._tracks.get(key), plan, slurm, runtime),
+            ranks=await self._ranks(track, plan, slurm, runtime),
         )
         decision = jobs.decide_job(snapshot)
         for action in decision.actions:
@@ -259,8 +262,9 @@ class JobLoop:
             if track.job is None or not track.job.states.finished:
                 track.job = await self._recorded(raw, track.job_id, runtime)
             return track.job or jobs.Slurm.ABSENT
+        track.nodes = await _nodes(track.job, runtime.slurm)
         track.states = states
-        track.hosts = tuple(expand(track.job.nodes)) or track.hosts
+        track.hosts = track.nodes or track.hosts
         return track.job
 
     async def _recorded(self, raw: Raw, job_id: int, runtime: Runtime) -> Job | None:
@@ -336,6 +340,14 @@ class JobLoop:
         self._rival = found
         for raw in self._store.all(PYTORCH_JOB):
             self.mark(Key.of(raw))
+
+
+async def _nodes(job: Job, slurm: AsyncSlurm) -> tuple[str, ...]:
+    """The job's nodes; a heterogeneous one's leader knows its own only."""
+    if job.het_job_id is None:
+        return tuple(expand(job.nodes))
+    parts = sorted(await slurm.job_parts(job.job_id), key=lambda part: part.het_job_offset or 0)
+    return tuple(host for part in parts for host in expand(part.nodes))
 
 
 def _leaving(raw: Mapping[str, Any]) -> bool:

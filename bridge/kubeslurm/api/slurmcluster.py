@@ -80,6 +80,11 @@ class JobDefaults(Model):
     """What a job gets that does not say."""
 
     cpus_per_gpu: int | None = Field(default=None, description="CPUs for each GPU of a replica.", ge=1, le=1024)
+    exclusive: bool = Field(
+        default=False,
+        description="A replica that does not say how many CPUs it needs, where cpusPerGpu gives it none, has its node"
+        " for itself; else it is refused.",
+    )
     memory_per_node: Quantity | None = Field(default=None, description="Memory on each node.")
     time: SlurmTime = Field(default="UNLIMITED", description="Time limit.")
     mpi: str = Field(default="none", description="srun's --mpi, such as none or pmix.", pattern=r"^[a-z0-9_]{1,32}$")
@@ -137,6 +142,24 @@ class Image(Model):
     path: Folder = Field(description="Its file (apptainer) or folder (charliecloud) on the nodes.")
 
 
+class NodeLabel(Model):
+    """What a node label stands for in Slurm: nothing that Slurm has to be told where neither is given."""
+
+    label: str = Field(description="The label's name.", pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?$")
+    value: str = Field(description="Its value.", max_length=63)
+    gpu_type: SlurmName | None = Field(default=None, description="Nodes with GPUs of this type.")
+    feature: SlurmName | None = Field(default=None, description="Nodes with this feature.")
+
+
+def _gres(text: str) -> str:
+    if not re.fullmatch(r"([a-z][a-z0-9_]{0,31}(:[A-Za-z0-9_.-]{1,63})?)?", text):
+        raise ValueError(f"{text[:64]!r} is nothing like gpu or gpu:h100")
+    return text
+
+
+Gres = Annotated[str, AfterValidator(_gres), Field(max_length=96)]
+
+
 class Jobs(Model):
     """How Kubernetes jobs run in Slurm."""
 
@@ -155,6 +178,29 @@ class Jobs(Model):
     )
     mounts: Mounts = Field(default=Mounts(), description="What jobs may mount.")
     defaults: JobDefaults = Field(default=JobDefaults(), description="What a job gets that does not say.")
+    resources: dict[Annotated[str, Field(max_length=253)], Gres] = Field(
+        default_factory=dict,
+        description="What an extended resource is called in Slurm, such as gpu:a100_1g.5gb for nvidia.com/mig-1g.5gb;"
+        " empty for one that means nothing there. nvidia.com/gpu, amd.com/gpu and the pool's own are gpu anyway.",
+        max_length=256,
+    )
+    ignored_resources: list[Annotated[str, Field(max_length=253)]] = Field(
+        default=[
+            "rdma/*",
+            "nvidia.com/rdma*",
+            "nvidia.com/roce*",
+            "vpc.amazonaws.com/efa",
+            "hugepages-*",
+            "smarter-devices/*",
+        ],
+        description="Resources that Slurm's nodes have without being asked; * stands for anything.",
+        max_length=64,
+    )
+    node_labels: list[NodeLabel] = Field(
+        default_factory=list,
+        description="What node selectors stand for in Slurm. A job with one that is not here is refused.",
+        max_length=256,
+    )
     priority_classes: dict[Name, AccountName] = Field(
         default_factory=dict, description="The QOS that a PriorityClass stands for.", max_length=256
     )

@@ -8,7 +8,7 @@ import click
 
 from kubeslurm.api.pytorchjob import PyTorchJob
 from kubeslurm.commands import documents
-from kubeslurm.descriptions import write_description
+from kubeslurm.descriptions import components
 from kubeslurm.errors import BridgeError, InvalidObject
 from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
@@ -28,8 +28,12 @@ def translate_command(files: tuple[str, ...], clusters: tuple[str, ...], as_json
         raise BridgeError(f"PyTorchJob {plan.namespace}/{plan.name}: {error}") from None
     for path in plan.ignored:
         click.echo(f"kubeslurm: ignored: {path}", err=True)
+    for note in plan.notes:
+        click.echo(f"kubeslurm: {note}", err=True)
     if as_json:
-        click.echo(json.dumps({"script": script, "job": write_description(plan)}, indent=2, ensure_ascii=False))
+        job = components(plan)
+        body = {"script": script, "job" if isinstance(job, dict) else "jobs": job}
+        click.echo(json.dumps(body, indent=2, ensure_ascii=False))
     else:
         click.echo(script, nl=False)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubeslurm import jobs, mirror, names
+from kubeslurm import jobs, mirror_names, names
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import RestartPolicy
 from slurmrest import ExitCode, Job, JobBase, JobFlag
@@ -271,7 +271,7 @@ def test_an_ended_jobs_pods_stay_deleted() -> None:
 
 def test_names_that_are_too_long_are_shortened_and_stay_apart() -> None:
     """Labels hold 63 characters."""
-    short = {mirror.shorten("x" * 200 + str(index), 63) for index in range(9)}
+    short = {mirror_names.shorten("x" * 200 + str(index), 63) for index in range(9)}
     assert len(short) == 9
     assert max(map(len, short)) <= 63
 

@@ -79,7 +79,7 @@ def test_a_secrets_value_is_nowhere_in_the_script() -> None:
     """Scenario 13: the script has the object's key at most, and the program gets the value by its environment."""
     made = plan({"env": [{"name": "PASSWORD", "valueFrom": SECRET_REF}], "command": ["cat"]})
     assert made.materials.sources == (DATABASE,)
-    assert "PASSWORD" not in dict(made.environment)
+    assert "PASSWORD" not in dict(made.programs[0].environment)
     assert "PASSWORD" not in write_script(made)
 
 

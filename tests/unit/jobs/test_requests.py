@@ -255,7 +255,7 @@ def test_a_tenants_defaults_go_before_the_clusters() -> None:
         raw["spec"]["tenants"][0]["defaults"] = {"time": "01:00:00", "cpusPerGpu": 2}
 
     made = read_pytorchjob(examples.training(), examples.cluster(own), [examples.nodeset()])
-    assert (made.time_minutes, made.cpus_per_task, made.memory_mib) == (60, 2, 120 * 1024)
+    assert (made.time_minutes, made.shapes[0].cpus_per_task, made.shapes[0].memory_mib) == (60, 2, 120 * 1024)
 
 
 def test_without_a_cluster_the_words_are_taken_as_they_are() -> None:

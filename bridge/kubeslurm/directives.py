@@ -63,7 +63,9 @@ def _nodes(shape: Shape) -> Iterator[Option]:
     text = str(shape.nodes) if least == shape.nodes else f"{least}-{shape.nodes}"
     yield Option("nodes", text, {"nodes": text, "minimum_nodes": least, "maximum_nodes": shape.nodes})
     if shape.least is None:
-        yield Option("ntasks", str(shape.tasks), {"tasks": shape.tasks})
+        # room for a full node everywhere: of fewer tasks, Slurm would give each node a part, and a replica two
+        tasks = shape.nodes * shape.tasks_per_node
+        yield Option("ntasks", str(tasks), {"tasks": tasks})
     else:
         yield Option("no-kill", None, {"kill_on_node_fail": False})
     yield Option("ntasks-per-node", str(shape.tasks_per_node), {"tasks_per_node": shape.tasks_per_node})

@@ -6,7 +6,7 @@ everything in a plan has been checked; numbers are what Slurm counts in (MiB, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -102,6 +102,11 @@ class Shape:
         return self.replicas_per_node * self.tasks_per_replica
 
     @property
+    def even(self) -> bool:
+        """Is the last node as full as the others?"""
+        return self.replicas % self.replicas_per_node == 0
+
+    @property
     def gpus_per_replica(self) -> int:
         """Of whatever type."""
         return sum(count for name, count in self.gres if is_gpu(name))
@@ -188,3 +193,12 @@ class JobPlan:
             place -= shape.replicas
             nodes += shape.nodes
         return nodes
+
+    def first_ranks(self, hosts: Sequence[str]) -> dict[str, int]:
+        """The first rank of the component that a node belongs to; `hosts` in the order of the job's nodes."""
+        found: dict[str, int] = {}
+        nodes = ranks = 0
+        for shape in self.shapes:
+            found |= dict.fromkeys(hosts[nodes : nodes + shape.nodes], ranks)
+            nodes, ranks = nodes + shape.nodes, ranks + shape.tasks
+        return found

@@ -14,7 +14,7 @@ from typing import Final
 
 OOM: Final = "Out Of Memory"
 MAX_RANKS: Final = 1_000_000
-_LINE: Final = re.compile(r"srun: error: [^\s:]+: tasks? ([0-9][0-9,-]*): (.+)")
+_LINE: Final = re.compile(r"srun: error: ([^\s:]+): tasks? ([0-9][0-9,-]*): (.+)")
 _STOP: Final = re.compile(r"srun: (Terminating StepId|Job step aborted)")
 _CODE: Final = re.compile(r"Exited with exit code (\d{1,3})")
 _SIGNALS: Final[Mapping[str, int]] = {
@@ -31,17 +31,20 @@ class RankEnd:
     ended: bool = False
 
 
-def read(text: str, tasks: int) -> dict[int, RankEnd]:
-    """The ranks below `tasks` that did not end with 0, in the order in which srun told of them."""
+def read(text: str, tasks: int, first: Mapping[str, int] | None = None) -> dict[int, RankEnd]:
+    """The ranks below `tasks` that did not end with 0, in the order in which srun told of them.
+
+    `first`: the rank from which srun counts on a node, where that is not 0: it counts each component's tasks for itself.
+    """
     found: dict[int, RankEnd] = {}
     ended = False
     for line in text.splitlines():
         if _STOP.match(line):
             ended = True
         elif match := _LINE.fullmatch(line):
-            end = _end(match.group(2), ended=ended)
-            for rank in _ranks(match.group(1), tasks) if end else ():
-                found.setdefault(rank, end or RankEnd(1))
+            end, before = _end(match.group(3), ended=ended), (first or {}).get(match.group(1), 0)
+            for rank in _ranks(match.group(2), tasks - before) if end else ():
+                found.setdefault(before + rank, end or RankEnd(1))
     return found
 
 

@@ -44,6 +44,17 @@ trap 'kill -TERM "$srun"' TERM
 while wait "$srun"; code=$?; kill -0 "$srun" 2>/dev/null; do :; done
 kill "$!" 2>/dev/null
 cat "$messages" >&2
+"""
+
+_WITHOUT_LOST: Final = """\
+# The others go on without a lost node, and it is they who say how the job ends.
+lost=$(sed -n 's/^srun: error: Node failure on //p' "$messages" | xargs -r -n 1 scontrol show hostnames)
+own=$(grep '^srun: error: [^ ]*: tasks\\{0,1\\} ' "$messages")
+for node in $lost; do own=$(grep -v "^srun: error: $node: " <<< "$own"); done
+[ -z "$lost" ] || [ -n "$own" ] || code=0
+"""
+
+_END: Final = """\
 # srun ends with the highest code, so with that of the ranks which it ends because one failed: the first one counts.
 first=$(sed -n 's/^srun: error: [^ ]*: tasks\\{0,1\\} [0-9,-]*: //p' "$messages" | head -n 1)
 [ "$code" -eq 0 ] || case $first in
@@ -71,7 +82,7 @@ def write_script(plan: JobPlan) -> str:
             *tasks,
             "",
             _srun(plan),
-            _WAIT,
+            _WAIT + (_WITHOUT_LOST if plan.elastic else "") + _END,
         ]
     )
 
@@ -114,7 +125,7 @@ def _srun(plan: JobPlan) -> str:
     ]
     messages = f"messages={LOG_DIR.replace('%j', '$SLURM_JOB_ID')}/srun.err"
     first = containers.before_step(plan.container, plan.materials)
-    return f'{first}{messages}\nsrun {" : ".join(steps)} 2> "$messages" &'
+    return f'{_count_cpus(plan)}{first}{messages}\nsrun {" : ".join(steps)} 2> "$messages" &'
 
 
 def _flags(plan: JobPlan, number: int) -> list[str]:
@@ -126,9 +137,10 @@ def _flags(plan: JobPlan, number: int) -> list[str]:
         f"--nodes={nodes}",
         f"--ntasks={nodes if elastic else shape.tasks}",
         f"--ntasks-per-node={shape.tasks_per_node}",
-        f"--cpus-per-task={_cpus(shape, number if many else None)}",
+        f"--cpus-per-task={_cpus(shape, number)}",
         *_gres(plan, shape),
-        "--distribution=block",
+        # Slurm would level tasks out over the nodes, and part a replica's
+        f"--distribution={'block' if shape.even else 'block,Pack'}",
         *(["--no-kill", "--kill-on-bad-exit=0"] if elastic else ["--kill-on-bad-exit=1"]),
         f"--mpi={plan.mpi}",
         f"--output={'none' if many else f'{LOG_DIR}/%t.out'}",
@@ -136,12 +148,20 @@ def _flags(plan: JobPlan, number: int) -> list[str]:
     ]
 
 
-def _cpus(shape: Shape, group: int | None) -> str:
-    """Of a node that the job has for itself, all: srun would give a task one."""
+def _cpus(shape: Shape, number: int) -> str:
     if shape.cpus_per_task is not None:
         return str(shape.cpus_per_task)
-    name = "SLURM_JOB_CPUS_PER_NODE" + ("" if group is None else f"_HET_GROUP_{group}")
-    return f'"$((${{{name}%%[(,]*}} / {shape.tasks_per_node}))"'
+    return f'"$((cpus{number} / {shape.tasks_per_node}))"'
+
+
+def _count_cpus(plan: JobPlan) -> str:
+    """Of nodes that the job has for itself, as `32(x4)` or `32,16`: srun would give each task one of them."""
+    lines = []
+    for number, shape in enumerate(plan.shapes):
+        if shape.cpus_per_task is None:
+            group = f"_HET_GROUP_{number}" if len(plan.shapes) > 1 else ""
+            lines.append(f"cpus{number}=${{SLURM_JOB_CPUS_PER_NODE{group}%%[(,]*}}\n")
+    return "".join(lines)
 
 
 def _gres(plan: JobPlan, shape: Shape) -> list[str]:
@@ -216,17 +236,13 @@ def _place(plan: JobPlan, shape: Shape) -> list[str]:
     ]
 
 
-def _even(shape: Shape) -> bool:
-    return shape.tasks % shape.tasks_per_node == 0
-
-
 def _counted(shape: Shape) -> list[str]:
     """The last node may have fewer tasks than the others."""
-    return [] if _even(shape) else ['IFS=, read -ra KUBESLURM_HERE <<< "$SLURM_GTIDS"']
+    return [] if shape.even else ['IFS=, read -ra KUBESLURM_HERE <<< "$SLURM_GTIDS"']
 
 
 def _local_size(shape: Shape) -> str:
-    return str(shape.tasks_per_node) if _even(shape) else "${#KUBESLURM_HERE[@]}"
+    return str(shape.tasks_per_node) if shape.even else "${#KUBESLURM_HERE[@]}"
 
 
 def _threads(plan: JobPlan, shape: Shape) -> list[str]:

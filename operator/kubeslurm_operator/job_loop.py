@@ -289,7 +289,8 @@ class JobLoop:
             return None
         if track.ranks is None or track.ranks[0] != job.restart_count:
             said = await self._messages(runtime.key.namespace, track.hosts[0], job.job_id)
-            track.ranks = (job.restart_count, None if said is None else ranks.read(said, plan.tasks))
+            first = plan.first_ranks(track.hosts)
+            track.ranks = (job.restart_count, None if said is None else ranks.read(said, plan.tasks, first))
         return track.ranks[1]
 
     async def _messages(self, namespace: str, host: str, job_id: int) -> str | None:

@@ -78,6 +78,7 @@ def test_replicas_are_spread_evenly() -> None:
     """Nine on nodes of eight: five and four, so that no node is asked for more than it needs."""
     made = plan(workers(9, SMALL, ["torchrun", "train.py"]), nodeset=roomy)
     assert (made.nodes, made.shapes[0].replicas_per_node) == (2, 5)
+    assert (write_description(made)["tasks"], "--distribution=block,Pack" in write_script(made)) == (10, True)
     assert [made.node_of(place) for place in range(9)] == [0, 0, 0, 0, 0, 1, 1, 1, 1]
 
 
@@ -280,7 +281,8 @@ def test_without_a_word_on_cpus_the_node_is_taken_whole_or_the_job_refused() -> 
     made = plan(change, whole)
     assert write_description(made)["shared"] == ["none"]
     assert write_description(made)["memory_per_node"] == wire(0)
-    assert '--cpus-per-task="$((${SLURM_JOB_CPUS_PER_NODE%%[(,]*} / 1))"' in write_script(made)
+    assert "cpus0=${SLURM_JOB_CPUS_PER_NODE%%[(,]*}" in write_script(made)
+    assert '--cpus-per-task="$((cpus0 / 1))"' in write_script(made)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ e2e: $(STAMP) ## Tests on the test cluster (kind), or on KUBE=<kubeconfig>
 bench: $(STAMP) ## Speed and load, as figures and ratios
 	$(PY) -m tests.bench $(ARGS)
 
-soak: $(STAMP) ## The end-to-end tests ROUNDS times over (default 5), with 100 jobs under chaos instead of 24
+soak: $(STAMP) ## 10,000 generated specs; then the end-to-end tests ROUNDS times over (default 5), with 100 jobs under chaos
+	@KUBESLURM_SOAK=1 $(PYTEST) tests/unit/jobs/test_generated_specs.py
 	@for round in $$(seq $${ROUNDS:-5}); do printf '==== round %s\n' "$$round"; \
 	  KUBESLURM_SOAK=1 KUBESLURM_CHAOS_JOBS=$${KUBESLURM_CHAOS_JOBS:-100} $(PYTEST) tests/e2e $(ARGS); done
 

@@ -2,6 +2,7 @@
 
     kubeslurm render -f pool.yaml                          slurm.conf and gres.conf
     kubeslurm translate -f job.yaml --cluster pool.yaml    the sbatch script, or its REST body
+    kubeslurm translate --to pytorchjob job.sh             the way back: the PyTorchJob of an sbatch script
 
 Bad input ends with exit status 2 and one line on stderr that names the field.
 """

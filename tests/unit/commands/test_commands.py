@@ -117,7 +117,7 @@ def no_command(raw: Raw) -> None:
             yaml.safe_dump(examples.raw("PyTorchJob", no_command)),
             ["PyTorchJob research/ai-training", "spec.pytorchReplicaSpecs.Master.template.spec.containers[0].command"],
         ),
-        (["translate", "-f", POOL], "", ["0 PyTorchJobs"]),
+        (["translate", "-f", POOL], "", ["no PyTorchJob is given"]),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(arguments: list[str], stdin: str, words: list[str]) -> None:

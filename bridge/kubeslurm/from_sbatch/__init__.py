@@ -1,0 +1,1 @@
+"""From an sbatch script to a PyTorchJob: `kubeslurm translate --to pytorchjob`. See `manifest.read_script`."""

@@ -46,7 +46,7 @@ def read_frame(line: bytes, files: int) -> Frame | None:
 
 
 def shares(counts: Sequence[int], most: int) -> list[int]:
-    """`most` lines dealt out to files that have so many: evenly, what one has not goes to the others, the first ones first."""
+    """`most` lines dealt out to files that have so many: evenly, and what one has not goes to the others."""
     given = [0] * len(counts)
     left = most
     while left > 0 and (hungry := [index for index, count in enumerate(counts) if given[index] < count]):
@@ -77,7 +77,7 @@ class Printer:
         held += frame.data
         *lines, rest = held.split(b"\n")
         held[:] = rest
-        out = b"".join(self._line(frame.index, line) for line in lines)
+        out = b"".join(self._line(frame.index, bytes(line)) for line in lines)
         if len(held) > MOST_HELD:
             out += self._line(frame.index, bytes(held))
             held.clear()

@@ -89,8 +89,13 @@ def _mac(text: str, key: bytes, owner: str, pod: str) -> str:
 
 def container_id(pod: Mapping[str, Any]) -> str:
     """What the pod's status says; empty where it says nothing."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ({},)
-    return str(statuses[0].get("containerID") or "")
+    return str(container_status(pod).get("containerID") or "")
+
+
+def container_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status of the pod's only container; empty where there is none."""
+    statuses: Sequence[Mapping[str, Any]] = (pod.get("status") or {}).get("containerStatuses") or ({},)
+    return statuses[0]
 
 
 def with_seal(status: Mapping[str, Any], key: bytes, owner: str, pod: str) -> dict[str, Any]:

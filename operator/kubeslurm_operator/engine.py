@@ -47,6 +47,8 @@ class Engine:
     async def start(self) -> None:
         """Fill the store, then run the loops."""
         await self._first_sync()
+        if self._kubelet:
+            await self._kubelet.start()
         self.store.subscribe(self._changed)
         self._tasks = [
             asyncio.create_task(self._supervise(), name="supervisor"),
@@ -54,7 +56,6 @@ class Engine:
             asyncio.create_task(self.jobs.run(), name="jobs"),
         ]
         if self._kubelet:
-            await self._kubelet.start()
             self._tasks.append(asyncio.create_task(self._kubelet.run(), name="kubelet"))
         LOG.info("serving %d SlurmClusters", len(self.store.all(SLURM_CLUSTER)))
 

@@ -136,5 +136,8 @@ class Kubelet:
                 raise
             # the status has gone out: the reader of the log is told in the log
             await response.write(f"kubeslurm: {error}\n".encode())
+        except ConnectionResetError:
+            LOG.debug("%s: the client is gone", request.path)
+            return response
         await response.write_eof()
         return response

@@ -46,6 +46,11 @@ def readers(product: Product) -> list[str]:
     return [line for node in nodes for line in product.on_node(node, "pgrep -f '[m]apfile -t said' || true").split()]
 
 
+def _wait_for(product: Product, pod: str, words: str) -> None:
+    """Until kubectl logs says so."""
+    product.wait(words, lambda: words in logs(product, pod, check=False), 60)
+
+
 def test_the_whole_log_its_last_lines_and_its_times(product: Product) -> None:
     """Each replica's own; --tail, --limit-bytes, --timestamps and --since; still there when the operator was made anew."""
     run(product, "whole", 'for n in 1 2 3; do echo "$RANK line $n"; done; echo last >&2', workers=1)
@@ -76,14 +81,13 @@ def test_a_line_shows_while_the_job_runs(product: Product) -> None:
     run(product, "live", script, workers=1)
     product.wait_condition("live", "Running")
     product.wait("its pod runs", lambda: "waiting" not in logs(product, "live-worker-0", check=False), 20)
-    delays, rest = [], []
     with following(product, "live-worker-0") as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            (rest if line == "end\n" else delays).append(line if line == "end\n" else time.time() - float(line))
+        seen = [(line, time.time()) for line in process.stdout]
         code = process.wait(30)
+    delays = [at - float(line) for line, at in seen if line != "end\n"]
     print(f"a line shows after {max(delays[1:]):.2f} s at most, {sum(delays) / len(delays):.2f} s in the mean")
-    assert (code, rest, len(delays)) == (0, ["end\n"], 8)
+    assert (code, seen[-1][0], len(delays)) == (0, "end\n", 8)
     assert max(delays[1:]) < 5
     product.wait("no reader is left", lambda: not readers(product), 30)
     product.remove("live")
@@ -93,7 +97,7 @@ def test_a_follower_that_goes_leaves_nothing(product: Product) -> None:
     """Killed while the job writes nothing."""
     run(product, "quiet", "echo begun; sleep 120")
     product.wait_condition("quiet", "Running")
-    product.wait("its first line", lambda: "begun" in logs(product, "quiet-master-0", check=False), 20)
+    _wait_for(product, "quiet-master-0", "begun")
     with following(product, "quiet-master-0") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
@@ -130,7 +134,7 @@ def test_the_attempt_before_has_its_logs(product: Product) -> None:
     raw = training_job("again", command=("sh", "-c", script.replace("$SLURM_JOB_ID", "before")), policy="OnFailure")
     product.submit(raw)
     product.wait("a second attempt", lambda: _attempt(product, "again") == "2", 60)
-    product.wait("its pod runs", lambda: "before" in logs(product, "again-master-0", check=False), 60)
+    _wait_for(product, "again-master-0", "before")
     assert logs(product, "again-master-0", "--previous").startswith("before\n")
     for node in product.node_states():
         product.on_node(node, "rm -f /tmp/again")
@@ -177,7 +181,7 @@ def test_a_forged_pod_shows_no_other_jobs_log(product: Product) -> None:
     run(product, "yours", "echo yours; sleep 60")
     for name in ("mine", "yours"):
         product.wait_condition(name, "Running")
-        product.wait("its log", lambda name=name: name in logs(product, f"{name}-master-0", check=False), 20)
+        _wait_for(product, f"{name}-master-0", name)
     theirs, pod = (product.get("pod", f"{name}-master-0") or {} for name in ("yours", "mine"))
     annotations = {"slurm.bridge/job-id": theirs["metadata"]["labels"]["slurm.bridge/job-id"]}
     labels = pod["metadata"]["labels"] | annotations
@@ -185,11 +189,11 @@ def test_a_forged_pod_shows_no_other_jobs_log(product: Product) -> None:
     meta["ownerReferences"] = pod["metadata"]["ownerReferences"]
     spec = {name: pod["spec"][name] for name in ("nodeName", "containers", "tolerations")}
     product.cluster.apply([{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}])
-    product.wait("no log", lambda: "waiting to start" in logs(product, "forged", check=False), 10)
+    _wait_for(product, "forged", "waiting to start")
     patch = json.dumps({"status": {"containerStatuses": theirs["status"]["containerStatuses"]}})
     command = ("patch", "-n", TENANT, "pod", "forged", "--subresource=status", "--type=merge", "-p", patch)
     product.cluster.kubectl(*command)
-    product.wait("refused", lambda: "not written by kubeslurm" in logs(product, "forged", check=False), 10)
+    _wait_for(product, "forged", "not written by kubeslurm")
     product.cluster.kubectl("delete", "-n", TENANT, "pod", "forged", "--grace-period=0", "--force")
     product.remove("mine")
     product.remove("yours")

@@ -51,7 +51,7 @@ def test_the_node_says_where_its_logs_are(
 
 @pytest.mark.parametrize(("comment", "ours"), [("kubeslurm:u1/1", True), ("kubeslurm:u2/1", False), ("", False)])
 def test_only_the_output_of_an_objects_own_job_is_sealed(comment: str, ours: bool) -> None:
-    """By the job's comment, which users do not write."""
+    """By the submission key in the job's comment."""
     job = Job(job_id=7, states=JobStates.parse("RUNNING"), comment=comment)
     raw: dict[str, Any] = {"metadata": {"uid": "u1"}}
     status = {"containerStatuses": [{"containerID": "slurm://7/n/0-0", "state": {}}]}

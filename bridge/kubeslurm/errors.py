@@ -3,6 +3,7 @@
     BridgeError
     ├── InvalidObject        an object of the user's is wrong: `path` names the field, `message` says what is wrong
     │   └── Untranslated     the field is valid for Kubernetes, but has no counterpart in Slurm (yet)
+    ├── Refused              a request to a virtual node can't be served: `status` is the answer's HTTP status
     └── Conflict             two objects, each right by itself, can't stand side by side
 
 Adapters turn them into one event and one condition (operator) or one line and exit status 2 (command line).
@@ -38,3 +39,11 @@ class Untranslated(InvalidObject):
 
 class Conflict(BridgeError):  # noqa: N818 - as above
     """Objects that contradict each other, such as one NodeSet given twice."""
+
+
+class Refused(BridgeError):  # noqa: N818 - as above
+    """A request to a virtual node's kubelet endpoint that can't be served. `status` is the HTTP status of the answer."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status

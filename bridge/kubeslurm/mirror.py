@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kubeslurm import mirror_names, names
+from kubeslurm import log_places, mirror_names, names
 from kubeslurm.conditions import rfc3339
 from kubeslurm.plans import JobPlan
 from kubeslurm.ranks import RankEnd
@@ -124,11 +124,28 @@ def status(plan: JobPlan, replica: Replica, job: Job, host: str, end: RankEnd | 
     if job.states.unknown or job.states.base is JobBase.UNKNOWN:
         return None
     where = f"Slurm job {job.job_id}" + (f" on {host}" if host else "")
+    place = output_of(plan, job.job_id, replica.place, host)
     if job.states.finished:
-        return _ended(job, image, where, end)
+        return _with_place(_ended(job, image, where, end), place)
     if job.states.base in _WAITS or JobFlag.CONFIGURING in job.states.flags:
         return _pending(job, image, where)
-    return _running(job, image, where)
+    return _with_place(_running(job, image, where), place)
+
+
+def output_of(plan: JobPlan, job_id: int, place: int, host: str) -> log_places.Place | None:
+    """Where the output of the replica at this place is; a component's tasks write into its own directory."""
+    each = plan.shapes[0].tasks_per_replica
+    return log_places.of(job_id + plan.component_of(place), host, place, each)
+
+
+def _with_place(status: Raw, place: log_places.Place | None) -> Raw:
+    """The container's id says where its output is; see `log_places`."""
+    if place is not None:
+        (container,) = status["containerStatuses"]
+        container["containerID"] = str(place)
+        if ended := container["state"].get("terminated"):
+            ended["containerID"] = str(place)
+    return status
 
 
 def left_out(plan: JobPlan, job: Job, nodes: int) -> Raw | None:
@@ -213,4 +230,5 @@ def _essence(status: Mapping[str, Any]) -> tuple[Any, ...]:
         tuple(state),
         terminated.get("exitCode"),
         terminated.get("reason"),
+        log_places.unsealed(containers[0].get("containerID") or "") if containers else "",
     )

@@ -184,6 +184,14 @@ class JobPlan:
         """May Slurm start it again after the loss of a node?"""
         return self.restart_policy is not RestartPolicy.NEVER
 
+    def component_of(self, place: int) -> int:
+        """Which component of the job the replica at this place is in; Slurm numbers them on from the job's own number."""
+        for number, shape in enumerate(self.shapes):
+            if place < shape.replicas:
+                return number
+            place -= shape.replicas
+        return 0
+
     def node_of(self, place: int) -> int:
         """Which of the job's nodes, counted over all components, the replica at this place is on."""
         nodes = 0

@@ -49,10 +49,24 @@ def node(namespace: str, cluster: str) -> Raw:
     }
 
 
-def status(*, ready: bool, message: str, resources: Mapping[str, int], version: str, now: datetime) -> Raw:
-    """The Node's status: capacity of the whole Slurm cluster, and Ready while slurmctld answers."""
+def status(
+    *,
+    ready: bool,
+    message: str,
+    resources: Mapping[str, int],
+    version: str,
+    now: datetime,
+    endpoint: tuple[str, int] | None = None,
+) -> Raw:
+    """The Node's status: capacity of the whole Slurm cluster, and Ready while slurmctld answers.
+
+    `endpoint`: address and port of the kubelet endpoint; None where there is none.
+    """
     capacity = {"pods": str(MAX_PODS)} | {name: str(amount) for name, amount in sorted(resources.items())}
     return {
+        # no host name: API servers would ask their DNS for it
+        "addresses": [{"type": "InternalIP", "address": endpoint[0]}] if endpoint else [],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": endpoint[1] if endpoint else 0}},
         "capacity": capacity,
         "allocatable": capacity,
         "conditions": [

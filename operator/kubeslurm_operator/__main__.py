@@ -4,13 +4,17 @@ Settings come from the environment (the chart sets them):
 
     KUBESLURM_LOG_LEVEL     DEBUG, INFO (default), WARNING
     KUBESLURM_LIVENESS      where the liveness probe answers, default http://0.0.0.0:8080/healthz
+    KUBESLURM_KUBELET_PORT  where the virtual nodes' logs are served, default 10250
+    POD_IP                  the pod's address, at which the API server reaches that port; unset: `kubectl logs` has no answer
 """
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import os
 import sys
+from collections.abc import Mapping
 
 import kopf
 
@@ -18,13 +22,28 @@ from kubeslurm import names
 from kubeslurm_operator import watches
 from kubeslurm_operator.engine import Engine
 from kubeslurm_operator.kube import Kube
+from kubeslurm_operator.kubelet import PORT
 
 LIVENESS = "http://0.0.0.0:8080/healthz"
 
 
 async def connect() -> Engine:
     """The engine on the API server of this pod (or of the kubeconfig)."""
-    return Engine(await Kube.connect())
+    return Engine(await Kube.connect(), endpoint(os.environ))
+
+
+def endpoint(environment: Mapping[str, str]) -> tuple[str, int] | None:
+    """Where the kubelet endpoint listens; SystemExit where the environment names no address or port."""
+    if not (address := environment.get("POD_IP", "")):
+        return None
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        sys.exit(f"POD_IP: {address!r} is no IP address")
+    port = environment.get("KUBESLURM_KUBELET_PORT", str(PORT))
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+        sys.exit(f"KUBESLURM_KUBELET_PORT: {port!r} is no port")
+    return address, int(port)
 
 
 def main() -> None:

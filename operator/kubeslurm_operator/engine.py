@@ -15,6 +15,7 @@ from kubeslurm import names
 from kubeslurm_operator.events import Events
 from kubeslurm_operator.job_loop import JobLoop
 from kubeslurm_operator.kube import NAMESPACE, NODE_SET, POD, PYTORCH_JOB, SLURM_CLUSTER, Kind, Kube, KubeError, Raw
+from kubeslurm_operator.kubelet import Kubelet
 from kubeslurm_operator.runtimes import Runtime
 from kubeslurm_operator.store import Key, Store
 
@@ -30,12 +31,15 @@ FIRST_SYNC_TRIES = 240
 class Engine:
     """All that runs in this process."""
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, endpoint: tuple[str, int] | None = None) -> None:
+        """`endpoint`: address and port on which the virtual nodes' kubelet endpoint is served; None for none."""
         self.kube = kube
         self.store = Store((SLURM_CLUSTER, NODE_SET, PYTORCH_JOB, POD, NAMESPACE))
         self.events = Events(kube)
         self.runtimes: dict[Key, Runtime] = {}
         self.jobs = JobLoop(kube, self.store, self.events, self.runtimes)
+        self._endpoint = endpoint
+        self._kubelet = Kubelet(kube, self.store, self.runtimes, endpoint) if endpoint else None
         self._tasks: list[asyncio.Task[None]] = []
         self._dirty = asyncio.Event()
         self._beat = time.monotonic()
@@ -43,12 +47,16 @@ class Engine:
     async def start(self) -> None:
         """Fill the store, then run the loops."""
         await self._first_sync()
+        if self._kubelet:
+            await self._kubelet.start()
         self.store.subscribe(self._changed)
         self._tasks = [
             asyncio.create_task(self._supervise(), name="supervisor"),
             asyncio.create_task(self._resync_forever(), name="resync"),
             asyncio.create_task(self.jobs.run(), name="jobs"),
         ]
+        if self._kubelet:
+            self._tasks.append(asyncio.create_task(self._kubelet.run(), name="kubelet"))
         LOG.info("serving %d SlurmClusters", len(self.store.all(SLURM_CLUSTER)))
 
     async def stop(self) -> None:
@@ -56,6 +64,8 @@ class Engine:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._kubelet:
+            await self._kubelet.stop()
         for runtime in list(self.runtimes.values()):
             await runtime.stop()
         await self.kube.close()
@@ -82,7 +92,7 @@ class Engine:
             self._dirty.clear()
             present = {Key.of(raw) for raw in self.store.all(SLURM_CLUSTER)}
             for key in present - self.runtimes.keys():
-                self.runtimes[key] = Runtime(self.kube, self.store, self.events, key, self.jobs)
+                self.runtimes[key] = Runtime(self.kube, self.store, self.events, key, self.jobs, self._endpoint)
                 self.runtimes[key].start()
             for key in self.runtimes.keys() - present:
                 await self.runtimes.pop(key).stop()

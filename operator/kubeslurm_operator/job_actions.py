@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import jobs, mirror, names
+from kubeslurm import jobs, log_places, mirror, names
 from kubeslurm.descriptions import components
 from kubeslurm.errors import InvalidObject
 from kubeslurm.plans import JobPlan
@@ -63,8 +63,9 @@ class JobActions:
                 await self._annotate(key, dict(annotations))
             case jobs.CreatePods(replicas) if plan and runtime and isinstance(slurm, Job):
                 await self._create_pods(raw, plan, replicas, slurm, runtime)
-            case jobs.PatchPods(statuses):
-                await _all(self._patch_pod(Key(key.namespace, pod), status) for pod, status in statuses.items())
+            case jobs.PatchPods(statuses) if runtime:
+                sealed = _sealed(raw, slurm, statuses, runtime.seal)
+                await _all(self._patch_pod(Key(key.namespace, pod), status) for pod, status in sealed.items())
             case jobs.DeletePods(pods):
                 await _all(self._kube.delete(POD, key.namespace, pod, grace=0) for pod in pods)
             case jobs.DeleteJob():
@@ -152,6 +153,14 @@ class JobActions:
         except KubeError as error:
             if not error.gone:
                 raise
+
+
+def _sealed(raw: Raw, slurm: Job | jobs.Slurm, statuses: Mapping[str, Raw], key: bytes) -> Mapping[str, Raw]:
+    """Only where Slurm has said that the job is this object's, by the seal logs are believed to be its own."""
+    if not key or not isinstance(slurm, Job) or not jobs.belongs(raw, slurm):
+        return statuses
+    uid = str(raw["metadata"]["uid"])
+    return {pod: log_places.with_seal(status, key, uid, pod) for pod, status in statuses.items()}
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, Any]]) -> None:

@@ -37,10 +37,9 @@ from kubeslurm_operator.kube import (
 from kubeslurm_operator.materials import Bringer
 from kubeslurm_operator.pod_exec import execute
 from kubeslurm_operator.readings import Readings
-from kubeslurm_operator.slurm import Snapshot
+from kubeslurm_operator.slurm import Snapshot, nodes_of
 from kubeslurm_operator.store import Key, Store
-from slurmrest import AsyncSlurm, Job, JobBase, JobStates, NotFound, SlurmError
-from slurmrest.hostlists import expand
+from slurmrest import Job, JobBase, JobStates, NotFound, SlurmError
 
 if TYPE_CHECKING:
     from kubeslurm_operator.runtimes import Runtime
@@ -262,7 +261,7 @@ class JobLoop:
             if track.job is None or not track.job.states.finished:
                 track.job = await self._recorded(raw, track.job_id, runtime)
             return track.job or jobs.Slurm.ABSENT
-        track.nodes = await _nodes(track.job, runtime.slurm)
+        track.nodes = await nodes_of(track.job, runtime.slurm)
         track.states = states
         track.hosts = track.nodes or track.hosts
         return track.job
@@ -341,14 +340,6 @@ class JobLoop:
         self._rival = found
         for raw in self._store.all(PYTORCH_JOB):
             self.mark(Key.of(raw))
-
-
-async def _nodes(job: Job, slurm: AsyncSlurm) -> tuple[str, ...]:
-    """The job's nodes; a heterogeneous one's leader knows its own only."""
-    if job.het_job_id is None:
-        return tuple(expand(job.nodes))
-    parts = sorted(await slurm.job_parts(job.job_id), key=lambda part: part.het_job_offset or 0)
-    return tuple(host for part in parts for host in expand(part.nodes))
 
 
 def _leaving(raw: Mapping[str, Any]) -> bool:

@@ -25,6 +25,7 @@ Raw = dict[str, Any]
 
 TIMEOUT_SECONDS = 15.0
 MAX_FRAME = 4 * 2**20
+MAX_FOLLOWERS = 256
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
 _JSON = "application/json"
@@ -82,6 +83,9 @@ SLURM_CLUSTER = Kind(names.API_VERSION, "slurmclusters")
 NODE_SET = Kind(names.API_VERSION, "nodesets")
 PYTORCH_JOB = Kind("kubeflow.org/v1", "pytorchjobs")
 
+TOKEN_REVIEW = Kind("authentication.k8s.io/v1", "tokenreviews", namespaced=False)
+ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "subjectaccessreviews", namespaced=False)
+
 _KINDS: Mapping[tuple[str, str], Kind] = {
     ("v1", "Pod"): POD,
     ("v1", "Service"): SERVICE,
@@ -92,6 +96,8 @@ _KINDS: Mapping[tuple[str, str], Kind] = {
     ("apps/v1", "StatefulSet"): STATEFUL_SET,
     ("apps/v1", "Deployment"): DEPLOYMENT,
     ("coordination.k8s.io/v1", "Lease"): LEASE,
+    ("authentication.k8s.io/v1", "TokenReview"): TOKEN_REVIEW,
+    ("authorization.k8s.io/v1", "SubjectAccessReview"): ACCESS_REVIEW,
 }
 
 
@@ -108,6 +114,9 @@ class Kube:
         self._configuration = configuration
         self._api = client.ApiClient(configuration)
         self._streams = WsApiClient(configuration)
+        # programs that run for hours take no connection from those that end in a moment
+        self._followers = WsApiClient(configuration)
+        self._followers.rest_client.maxsize = 2 * MAX_FOLLOWERS
 
     @classmethod
     async def connect(cls) -> Kube:
@@ -123,6 +132,7 @@ class Kube:
         """Give the connections back."""
         await self._api.close()
         await self._streams.close()
+        await self._followers.close()
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Raw:
         """One object."""
@@ -204,14 +214,22 @@ class Kube:
         return code, b"".join(output).decode(errors="replace")
 
     async def open_exec(
-        self, namespace: str, pod: str, container: str, command: Sequence[str], *, stdin: bool, protocols: Sequence[str]
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        command: Sequence[str],
+        *,
+        stdin: bool,
+        protocols: Sequence[str],
+        long: bool = False,
     ) -> Any:
         """The websocket of a program in a container, as a context manager; see `pod_exec`."""
         query = [("container", container), ("stdout", "true"), ("stderr", "true")]
         query += [("stdin", "true")] if stdin else []
         query += [("command", word) for word in command]
         url = f"{self._configuration.host}{POD.path(namespace, pod, 'exec')}?{urlencode(query)}"
-        sessions = self._streams.rest_client
+        sessions = (self._followers if long else self._streams).rest_client
         if sessions.pool_manager is None:
             sessions.pool_manager = sessions._create_pool_manager()
         # by itself, the client would not learn which protocol the server has chosen

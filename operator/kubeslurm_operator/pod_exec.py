@@ -1,14 +1,16 @@
 """Run a program in a pod's container over a websocket, with standard input and bounded output.
 
-Called by whoever reads from or brings to slurmd pods (materials, ranks' exit codes, logs). What always holds: a call ends
-within its timeout, no more than `MOST` bytes of output are kept, and an error's text holds neither input nor output.
+Called by whoever reads from or brings to slurmd pods (materials, ranks' exit codes, logs). What always holds: `execute` ends
+within its timeout, a `Stream` with its user; no more than `MOST` bytes of output are kept, and an error's text holds
+neither input nor output.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -19,6 +21,11 @@ from kubeslurm_operator.kube import Kube, KubeError
 MOST = 4 * 2**20
 CHUNK = 2**16
 CLOSE_CHANNEL = 255
+OPEN_SECONDS = 15.0
+WRITE_SECONDS = 15.0
+_ENDS = frozenset(
+    {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR}
+)
 FINE = "v5.channel.k8s.io"
 PROTOCOLS = (FINE, "v4.channel.k8s.io")
 """Only v5 can end standard input while the program runs on: with an older server, let the program count its bytes."""
@@ -64,6 +71,55 @@ async def execute(
             return await _run(kube, namespace, pod, container, argv, stdin)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise KubeError(0, "ExecFailed", f"pod {namespace}/{pod}: {type(error).__name__} {error}".strip()) from None
+
+
+class Stream:
+    """A program that runs: its output in pieces, read no faster than they are asked for."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.code = -1
+        """Its exit code, once the output has ended; -1 where it was not said."""
+        self._socket = socket
+
+    async def read(self, seconds: float) -> bytes:
+        """The next piece; empty at the end. KubeError where nothing comes for so long."""
+        while True:
+            try:
+                async with asyncio.timeout(seconds):
+                    message = await self._socket.receive()
+            except TimeoutError:
+                raise KubeError(0, "ExecFailed", f"the program was silent for {seconds:g} s") from None
+            if message.type in _ENDS:
+                return b""
+            if not isinstance(message.data, bytes) or not message.data:
+                continue
+            if message.data[0] == ERROR_CHANNEL:
+                self.code = _code(message.data[1:])
+            elif message.data[0] == STDOUT_CHANNEL and len(message.data) > 1:
+                return message.data[1:]
+
+    async def write(self, data: bytes) -> None:
+        """To its standard input."""
+        async with asyncio.timeout(WRITE_SECONDS):
+            await self._socket.send_bytes(bytes([STDIN_CHANNEL]) + data)
+
+
+@asynccontextmanager
+async def stream(kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str]) -> AsyncIterator[Stream]:
+    """Run it until the context ends; its input ends then, by which it must know. KubeError where it could not be run."""
+    try:
+        connection = await kube.open_exec(namespace, pod, container, argv, stdin=True, protocols=PROTOCOLS, long=True)
+        async with asyncio.timeout(OPEN_SECONDS):
+            socket = await connection
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        status = getattr(error, "status", 0)
+        raise KubeError(
+            status, "ExecFailed", f"pod {namespace}/{pod}: {type(error).__name__} {error}".strip()
+        ) from None
+    try:
+        yield Stream(socket)
+    finally:
+        await socket.close()
 
 
 async def _run(kube: Kube, namespace: str, pod: str, container: str, argv: Sequence[str], stdin: bytes) -> Result:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hmac
 import logging
 import time
 from collections.abc import Coroutine, Mapping
@@ -38,11 +39,19 @@ LOST_SECONDS = 120.0
 class Runtime:
     """One SlurmCluster being served."""
 
-    def __init__(self, kube: Kube, store: Store, events: Events, key: Key, jobs: JobLoop) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        store: Store,
+        events: Events,
+        key: Key,
+        jobs: JobLoop,
+        endpoint: tuple[str, int] | None = None,
+    ) -> None:
         self.key = key
         self.slurm: AsyncSlurm | None = None
         self.poller: Poller | None = None
-        self.virtual = VirtualNode(kube, key, names.MANAGER)
+        self.virtual = VirtualNode(kube, key, names.MANAGER, endpoint)
         self.accounting = AccountingLoop(store, events, key, self)
         self.identities = Identities(kube, store, key, self.accounting)
         self.pool = PoolLoop(kube, store, events, self)
@@ -51,6 +60,8 @@ class Runtime:
         self._jobs = jobs
         self._tasks: list[asyncio.Task[None]] = []
         self._lost: dict[str, float] = {}
+        self.seal = b""
+        """Seals what only we may say of a job's output (see `log_places`); empty until the cluster's keys are there."""
         self.stale: dict[str, pool.Reason] = {}
         """The reason of each node while it was last well; see `pool.NodeSetSnapshot`."""
 
@@ -115,6 +126,7 @@ class Runtime:
 
     async def _poll(self) -> None:
         key = await self._jwt_key()
+        self.seal = hmac.digest(key, b"kubeslurm seal", "sha256")
         url = f"http://{manifests.restd_name(self.key.name)}.{self.key.namespace}.svc:{manifests.RESTD_PORT}"
         async with AsyncSlurm(url, SignedTokens(key, lifespan=TOKEN_LIFE)) as slurm:
             self.slurm = slurm

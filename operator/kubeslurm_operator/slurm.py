@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from slurmrest import AsyncSlurm, JobStates, Node, SlurmError
+from slurmrest import AsyncSlurm, Job, JobStates, Node, SlurmError
+from slurmrest.hostlists import expand
 
 LOG = logging.getLogger(__name__)
 
@@ -97,3 +98,11 @@ class Poller:
 
     def _why(self) -> tuple[str, ...]:
         return () if self.snapshot.reachable else (self.snapshot.error,)
+
+
+async def nodes_of(job: Job, slurm: AsyncSlurm) -> tuple[str, ...]:
+    """The job's nodes, in the order of its tasks; a heterogeneous one's leader knows its own only."""
+    if job.het_job_id is None:
+        return tuple(expand(job.nodes))
+    parts = sorted(await slurm.job_parts(job.job_id), key=lambda part: part.het_job_offset or 0)
+    return tuple(host for part in parts for host in expand(part.nodes))

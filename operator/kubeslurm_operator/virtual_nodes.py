@@ -25,11 +25,12 @@ HEARTBEAT_SECONDS = 240.0
 class VirtualNode:
     """The Node object of one cluster."""
 
-    def __init__(self, kube: Kube, key: Key, version: str) -> None:
+    def __init__(self, kube: Kube, key: Key, version: str, endpoint: tuple[str, int] | None = None) -> None:
         self.name = virtual.node_name(key.namespace, key.name)
         self._kube = kube
         self._key = key
         self._version = version
+        self._endpoint = endpoint
         self._uid = ""
         self._resources: dict[str, int] = {}
         self._written: tuple[dict[str, int], float] | None = None
@@ -76,6 +77,7 @@ class VirtualNode:
             resources=self._resources,
             version=self._version,
             now=now,
+            endpoint=self._endpoint,
         )
         await self._kube.patch(NODE, None, self.name, {"status": status}, status=True)
         self._written = (dict(self._resources), time.monotonic())

@@ -92,9 +92,12 @@ def test_secrets_are_not_listed(template: Template) -> None:
 
 
 def test_the_operator_hands_out_no_rights(template: Template) -> None:
-    """It can neither change roles nor act as somebody else."""
+    """It can neither change roles nor act as somebody else; of others' tokens and rights it may only ask."""
     named = rights(template())
-    assert not [one for one in named if one[0] in ("rbac.authorization.k8s.io", "authentication.k8s.io")]
+    groups = ("rbac.authorization.k8s.io", "authentication.k8s.io", "authorization.k8s.io")
+    asks = {("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews")}
+    assert {one for one in named if one[0] in groups} == asks
+    assert all(named[one] == {"create"} for one in asks)
     assert not {"impersonate", "bind", "escalate"} & set().union(*named.values())
 
 

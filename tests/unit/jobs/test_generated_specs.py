@@ -120,7 +120,7 @@ def wrong(pod: dict[str, Any], flaw: int) -> None:
 
 
 FLAWS = 18
-ANNOTATIONS = st.one_of(
+ANNOTATIONS: st.SearchStrategy[dict[str, str]] = st.one_of(
     st.just({}),
     st.just({}),
     st.just({"slurm.bridge/time": "10", "slurm.bridge/signal": "USR1@60"}),

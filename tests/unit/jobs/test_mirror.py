@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubeslurm import mirror, names
+from kubeslurm import log_places, mirror, names
 from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm.scripts import write_script
@@ -125,6 +125,31 @@ def test_a_live_jobs_pods_follow_it(slurm: Job, phase: str, state: str) -> None:
     assert status is not None
     assert (status["phase"], list(status["containerStatuses"][0]["state"])) == (phase, [state])
     assert "Slurm job 7 on gpu-node-0" in status["message"]
+
+
+def test_a_started_pod_says_where_its_output_is() -> None:
+    """By its tasks on its node; one that waits has none yet."""
+    made = plan()
+    worker = list(mirror.replicas(made))[1]
+    running, waiting = (mirror.status(made, worker, job(state), "gpu-node-1") for state in ("RUNNING", "PENDING"))
+    assert running is not None
+    assert waiting is not None
+    assert running["containerStatuses"][0]["containerID"] == "slurm://7/gpu-node-1/8-15"
+    assert "containerID" not in waiting["containerStatuses"][0]
+
+
+def test_a_seal_makes_no_other_status() -> None:
+    """Else each turn would write it anew; another node does, and so does a pod that does not say yet."""
+    made = plan()
+    first = next(mirror.replicas(made))
+    here, there = (mirror.status(made, first, job("RUNNING"), host) for host in ("gpu-node-0", "gpu-node-1"))
+    assert here is not None
+    assert there is not None
+    sealed = log_places.with_seal(here, b"key", "u", first.pod)
+    silent = {**here, "containerStatuses": [{**here["containerStatuses"][0], "containerID": ""}]}
+    assert mirror.same(here, sealed)
+    assert not mirror.same({**there, "message": here["message"]}, sealed)
+    assert not mirror.same(here, silent)
 
 
 def test_an_unknown_word_changes_no_pod() -> None:

@@ -76,7 +76,7 @@ TENANT_GRACE: Final = 5.0
 """Seconds that a new object may wait for its tenant: both may be applied in one go, and be seen in any order."""
 
 CREATED_SECONDS: Final = 2.0
-"""A job that starts within its first seconds is told of Created and Running in one write; one that waits, of Created then."""
+"""A job that starts sooner after its creation is told of Created and Running in one write; another of Created, then."""
 
 MISSING_SECONDS: Final = 5.0
 """Between two looks for a ConfigMap or Secret that a job waits for."""
@@ -126,11 +126,12 @@ def _kept_back(snapshot: JobSnapshot, draft: Draft) -> bool:
     """Is Created all there is to tell, of a job so young that it may run in a moment? Then both are told at once."""
     if snapshot.raw.get("status") or [one["type"] for one in draft.conditions] != [training.CREATED]:
         return False
+    may_start = isinstance(snapshot.slurm, Job) or any(isinstance(one, Submit) for one in draft.actions)
     left = _young(snapshot, CREATED_SECONDS)
-    if 0 < left <= CREATED_SECONDS and (isinstance(snapshot.slurm, Job) or any(isinstance(one, Submit) for one in draft.actions)):
-        draft.again(left)
-        return True
-    return False
+    if not may_start or not 0 < left <= CREATED_SECONDS:
+        return False
+    draft.again(left)
+    return True
 
 
 def _young(snapshot: JobSnapshot, seconds: float) -> float:
@@ -157,7 +158,7 @@ def _gang(snapshot: JobSnapshot) -> Gang:
     if plan is not None:
         counts = {role.name: role.replicas for role in plan.roles}
         return Gang(name, namespace, counts, plan.attempt, retries, plan.restart_policy, plan.backoff_limit)
-    before = (raw.get("status") or {}).get("replicaStatuses") or dict.fromkeys(_roles(raw), {})
+    before = (raw.get("status") or {}).get("replicaStatuses") or {role: {} for role in _roles(raw)}
     counts = {str(role): _replicas(raw, role, counters) for role, counters in before.items()}
     return Gang(name, namespace, counts, attempt_of(raw), retries, RestartPolicy.NEVER, None)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kubeslurm import jobs, names
+from kubeslurm.errors import InvalidObject
 from slurmrest import Job
 from tests.unit.jobs.following import NOW, actions, conditions, slurm, snapshot, then
 
@@ -109,3 +110,11 @@ def test_a_pod_runs_once_its_job_has_run_for_a_moment() -> None:
     assert (actions(one, jobs.PatchPods), jobs.decide_job(one).retry_after) == ([], pytest.approx(2))
     later = dataclasses.replace(one, now=NOW + timedelta(seconds=3))
     assert [status["phase"] for status in actions(later, jobs.PatchPods)[0].statuses.values()] == ["Running"]
+
+
+def test_a_submitted_job_without_a_status_is_followed_though_its_object_can_not_be_read() -> None:
+    """Its counters go by what the spec says now."""
+    one = dataclasses.replace(
+        new(slurm("RUNNING"), age=1), plan=None, refusal=InvalidObject("spec.elasticPolicy", "no")
+    )
+    assert then(one).raw["status"]["replicaStatuses"]["Master"]["active"] == 1

@@ -24,8 +24,8 @@ HOSTS = [f"gpu-node-{index}" for index in range(64)]
 
 def slurm(state: str, **fields: Any) -> Job:
     """Slurm job 7 in a state."""
-    fields = {"comment": "kubeslurm:u/1", "start_time": ENDED - 60, "end_time": ENDED} | fields
-    return Job(job_id=7, states=JobStates.parse(state), **fields)
+    given: Raw = {"comment": "kubeslurm:u/1", "start_time": ENDED - 60, "end_time": ENDED, **fields}
+    return Job(job_id=7, states=JobStates.parse(state), **given)
 
 
 def snapshot(

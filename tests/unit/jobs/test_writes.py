@@ -25,10 +25,10 @@ def new(says: Job | jobs.Slurm = jobs.Slurm.NOT_SUBMITTED, age: float = 0) -> jo
     """A job of one replica that was created so many seconds ago, without a status."""
     one = snapshot(says)
     assert one.plan is not None
-    one.raw["metadata"] |= BORN
-    del one.raw["spec"]["pytorchReplicaSpecs"]["Worker"]
+    raw = {**one.raw, "metadata": {**one.raw["metadata"], **BORN}}
+    del raw["spec"]["pytorchReplicaSpecs"]["Worker"]
     plan = dataclasses.replace(one.plan, roles=one.plan.roles[:1])
-    return dataclasses.replace(one, plan=plan, now=NOW + timedelta(seconds=age))
+    return dataclasses.replace(one, raw=raw, plan=plan, now=NOW + timedelta(seconds=age))
 
 
 def written(one: jobs.JobSnapshot) -> int:
@@ -65,8 +65,7 @@ def life(*looks: tuple[float, str]) -> int:
 
 def _stamped(one: jobs.JobSnapshot) -> jobs.JobSnapshot:
     """With the times that the API server writes."""
-    stamp = {"creationTimestamp": "2026-12-01T12:00:00Z"}
-    return dataclasses.replace(one, pods={name: pod | {"metadata": stamp} for name, pod in one.pods.items()})
+    return dataclasses.replace(one, pods={name: {**pod, "metadata": BORN} for name, pod in one.pods.items()})
 
 
 def test_a_short_job_that_starts_at_once_is_written_eight_times() -> None:
@@ -82,7 +81,8 @@ def test_a_job_that_waits_and_runs_for_long_is_told_of_at_each_step() -> None:
 def test_a_job_that_waits_is_created_within_two_seconds() -> None:
     """No longer is it kept back; nor where it waits for something else than its start."""
     young = new(slurm("PENDING"), age=1.5)
-    assert (conditions(young), jobs.decide_job(young).retry_after) == ([], pytest.approx(0.5))
+    assert conditions(young) == []
+    assert jobs.decide_job(young).retry_after == pytest.approx(0.5)
     assert conditions(new(slurm("PENDING"), age=2)) == ["Created"]
     assert conditions(new(jobs.Slurm.UNREACHABLE)) == ["Created"]
     assert conditions(dataclasses.replace(new(), missing=("Secret database",))) == ["Created"]
@@ -107,7 +107,8 @@ def test_a_job_that_starts_at_once_is_created_and_running_in_one_write() -> None
 def test_a_pod_runs_once_its_job_has_run_for_a_moment() -> None:
     """Three seconds."""
     one = then(new(slurm("RUNNING", start_time=int(NOW.timestamp())), age=1))
-    assert (actions(one, jobs.PatchPods), jobs.decide_job(one).retry_after) == ([], pytest.approx(2))
+    assert not actions(one, jobs.PatchPods)
+    assert jobs.decide_job(one).retry_after == pytest.approx(2)
     later = dataclasses.replace(one, now=NOW + timedelta(seconds=3))
     assert [status["phase"] for status in actions(later, jobs.PatchPods)[0].statuses.values()] == ["Running"]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
-from kubeslurm_operator import events
 from kubeslurm_operator.events import REPEAT_SECONDS, Events
 
 JOB = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j", "namespace": "n", "uid": "u"}}
@@ -29,6 +29,6 @@ def test_the_same_words_are_posted_again_after_ten_minutes(monkeypatch: pytest.M
     server = Server()
     poster = Events(server)  # type: ignore[arg-type]
     for at, words in [(0.0, "a"), (1.0, "b"), (REPEAT_SECONDS - 1, "a"), (REPEAT_SECONDS, "a"), (REPEAT_SECONDS, "b")]:
-        monkeypatch.setattr(events.time, "monotonic", lambda at=at: at)
+        monkeypatch.setattr(time, "monotonic", lambda at=at: at)
         asyncio.run(poster.normal(JOB, "Reason", words))
     assert server.posted == ["a", "b", "a"]

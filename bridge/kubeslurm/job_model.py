@@ -217,6 +217,11 @@ def job_id_of(raw: Mapping[str, Any]) -> int | None:
     return _number(raw, names.ANNOTATION_JOB_ID, 10**11)
 
 
+def submitted_as(raw: Mapping[str, Any]) -> str:
+    """The uid of the object that the noted Slurm job was submitted for: another's, where the annotations were copied."""
+    return str((raw["metadata"].get("annotations") or {}).get(names.ANNOTATION_SUBMISSION, "")).rpartition("/")[0]
+
+
 def ending_of(raw: Mapping[str, Any]) -> int | None:
     """The Slurm job that is ended because the object was suspended."""
     return _number(raw, names.ANNOTATION_ENDING, 10**11)

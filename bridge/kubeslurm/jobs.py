@@ -40,6 +40,7 @@ from kubeslurm.job_model import (
     held,
     job_id_of,
     retries_of,
+    submitted_as,
 )
 from kubeslurm.plans import JobPlan, RestartPolicy
 from slurmrest import Job, JobBase, JobFlag
@@ -74,6 +75,9 @@ Raw = dict[str, Any]
 TENANT_GRACE: Final = 5.0
 """Seconds that a new object may wait for its tenant: both may be applied in one go, and be seen in any order."""
 
+CREATED_SECONDS: Final = 2.0
+"""A job that starts sooner after its creation is told of Created and Running in one write; another of Created, then."""
+
 MISSING_SECONDS: Final = 5.0
 """Between two looks for a ConfigMap or Secret that a job waits for."""
 
@@ -83,6 +87,7 @@ AWAY_SECONDS: Final = 2.0
 _TENANT_PATH: Final = "metadata.namespace"
 _FORGOTTEN: Final[Mapping[str, None]] = {
     names.ANNOTATION_JOB_ID: None,
+    names.ANNOTATION_SUBMISSION: None,
     names.ANNOTATION_CLUSTER: None,
     names.ANNOTATION_LAUNCHER_REASON: None,
 }
@@ -112,9 +117,27 @@ def decide_job(snapshot: JobSnapshot) -> JobDecision:
         _refuse(snapshot, draft)
     else:
         _drive(snapshot, _gang(snapshot), policy, draft)
-    if draft.status != (snapshot.raw.get("status") or {}):
+    if draft.status != (snapshot.raw.get("status") or {}) and not _kept_back(snapshot, draft):
         draft.actions.insert(0, PatchStatus(draft.status))
     return JobDecision(tuple(draft.actions), draft.retry_after)
+
+
+def _kept_back(snapshot: JobSnapshot, draft: Draft) -> bool:
+    """Is Created all there is to tell, of a job so young that it may run in a moment? Then both are told at once."""
+    if snapshot.raw.get("status") or [one["type"] for one in draft.conditions] != [training.CREATED]:
+        return False
+    may_start = isinstance(snapshot.slurm, Job) or any(isinstance(one, Submit) for one in draft.actions)
+    left = _young(snapshot, CREATED_SECONDS)
+    if not may_start or not 0 < left <= CREATED_SECONDS:
+        return False
+    draft.again(left)
+    return True
+
+
+def _young(snapshot: JobSnapshot, seconds: float) -> float:
+    """How long until the object is so old; 0 when it is, or when it doesn't tell."""
+    stamp = snapshot.raw["metadata"].get("creationTimestamp")
+    return max(seconds - (snapshot.now - parse_time(stamp)).total_seconds(), 0.0) if stamp else 0.0
 
 
 def _noted_wrongly(snapshot: JobSnapshot) -> bool:
@@ -124,7 +147,8 @@ def _noted_wrongly(snapshot: JobSnapshot) -> bool:
     if isinstance(snapshot.slurm, Job):
         return not belongs(snapshot.raw, snapshot.slurm)
     conditions = (snapshot.raw.get("status") or {}).get("conditions") or ()
-    return snapshot.slurm is Slurm.ABSENT and not training.holds(conditions, training.CREATED)
+    submitted = submitted_as(snapshot.raw) == snapshot.raw["metadata"].get("uid")
+    return snapshot.slurm is Slurm.ABSENT and not submitted and not training.holds(conditions, training.CREATED)
 
 
 def _gang(snapshot: JobSnapshot) -> Gang:
@@ -134,7 +158,7 @@ def _gang(snapshot: JobSnapshot) -> Gang:
     if plan is not None:
         counts = _counts(plan, len(snapshot.hosts))
         return Gang(name, namespace, counts, plan.attempt, retries, plan.restart_policy, plan.backoff_limit)
-    before = (raw.get("status") or {}).get("replicaStatuses") or {}
+    before = (raw.get("status") or {}).get("replicaStatuses") or {role: {} for role in _roles(raw)}
     counts = {str(role): _replicas(raw, role, counters) for role, counters in before.items()}
     return Gang(name, namespace, counts, attempt_of(raw), retries, RestartPolicy.NEVER, None)
 
@@ -151,9 +175,13 @@ def _counts(plan: JobPlan, nodes: int) -> dict[str, int]:
 
 def _replicas(raw: Mapping[str, Any], role: str, counters: Mapping[str, Any]) -> int:
     """How many a role has, by the last counters, else by what the spec says now."""
-    spec = (raw["spec"].get("pytorchReplicaSpecs") or {}).get(role) or {}
+    spec = _roles(raw).get(role) or {}
     said = [*counters.values(), spec.get("replicas")]
     return next((one for one in said if isinstance(one, int)), 1)
+
+
+def _roles(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    return raw["spec"].get("pytorchReplicaSpecs") or {}
 
 
 def _delete(snapshot: JobSnapshot) -> JobDecision:
@@ -176,24 +204,23 @@ def _delete(snapshot: JobSnapshot) -> JobDecision:
 def _refuse(snapshot: JobSnapshot, draft: Draft) -> None:
     """Nothing was submitted: say which field it is, once."""
     meta = snapshot.raw["metadata"]
-    if snapshot.refusal and snapshot.refusal.path == _TENANT_PATH and "creationTimestamp" in meta:
-        left = TENANT_GRACE - (snapshot.now - parse_time(meta["creationTimestamp"])).total_seconds()
-        if left > 0:
-            draft.again(left)
-            return
+    left = _young(snapshot, TENANT_GRACE)
+    if left > 0 and snapshot.refusal and snapshot.refusal.path == _TENANT_PATH:
+        draft.again(left)
+        return
     message = f"PyTorchJob {meta['name']} is refused: {snapshot.refusal}"
     if draft.condition(training.FAILED, "SlurmTranslationFailed", message, snapshot.now):
         draft.status["completionTime"] = rfc3339(snapshot.now)
         draft.actions.append(Event("Warning", "SlurmTranslationFailed", message))
 
 
-def _created(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
-    draft.condition(training.CREATED, "PyTorchJobCreated", f"PyTorchJob {gang.name} is created.", snapshot.now)
+def _created(name: str, draft: Draft, now: datetime) -> None:
+    draft.condition(training.CREATED, "PyTorchJobCreated", f"PyTorchJob {name} is created.", now)
 
 
 def _suspend(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
     """No Slurm job while it is suspended; the one that runs is ended, and that is no failure. Its spec is read on resume."""
-    _created(snapshot, gang, draft)
+    _created(gang.name, draft, snapshot.now)
     message = f"PyTorchJob {gang.name} is suspended."
     if training.holds(draft.conditions, training.RUNNING):
         draft.condition(training.RUNNING, "PyTorchJobSuspended", message, snapshot.now, holds=False)
@@ -234,7 +261,7 @@ def _resume(snapshot: JobSnapshot, gang: Gang, draft: Draft) -> None:
 
 
 def _drive(snapshot: JobSnapshot, gang: Gang, policy: run_policy.RunPolicy, draft: Draft) -> None:
-    _created(snapshot, gang, draft)
+    _created(gang.name, draft, snapshot.now)
     _resume(snapshot, gang, draft)
     draft.status.setdefault("startTime", rfc3339(snapshot.now))
     draft.status.setdefault("replicaStatuses", training.replica_statuses(gang.label, gang.counts, None))
@@ -343,6 +370,7 @@ def refused(raw: Mapping[str, Any], plan: JobPlan, why: str, now: datetime | Non
     """The status of a job that slurmctld would not take: Failed, with Slurm's words."""
     moment = now or datetime.now(UTC)
     draft = Draft(dict(raw.get("status") or {}))
+    _created(plan.name, draft, moment)
     message = f"PyTorchJob {plan.name} is failed because Slurm refused it: {why}"
     draft.condition(training.FAILED, "SlurmSubmitFailed", message, moment)
     draft.status["completionTime"] = rfc3339(moment)

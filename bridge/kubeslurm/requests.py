@@ -25,6 +25,7 @@ _OURS: Final = frozenset(
         names.ANNOTATION_STRICT_RENDEZVOUS,
         names.ANNOTATION_LAUNCHER_REASON,
         names.ANNOTATION_JOB_ID,
+        names.ANNOTATION_SUBMISSION,
         names.ANNOTATION_ATTEMPT,
         names.ANNOTATION_RETRIES,
         names.ANNOTATION_ENDING,

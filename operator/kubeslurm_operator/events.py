@@ -43,12 +43,17 @@ class Events:
         now = time.monotonic()
         if now - self._said.get(fingerprint, -REPEAT_SECONDS) < REPEAT_SECONDS:
             return
-        self._said = {one: at for one, at in self._said.items() if now - at < REPEAT_SECONDS}
+        self._forget(now - REPEAT_SECONDS)
         self._said[fingerprint] = now
         try:
             await self._kube.create(_body(about, kind, reason, message[:MAX_MESSAGE], fingerprint))
         except KubeError as error:
             LOG.warning("event %s not posted: %s", reason, error)
+
+    def _forget(self, until: float) -> None:
+        """The oldest stand first."""
+        while self._said and next(iter(self._said.values())) <= until:
+            del self._said[next(iter(self._said))]
 
 
 def _body(about: Mapping[str, Any], kind: str, reason: str, message: str, fingerprint: str) -> Raw:

@@ -93,6 +93,7 @@ class JobActions:
             return None
         noted = {
             names.ANNOTATION_JOB_ID: str(submission.job_id),
+            names.ANNOTATION_SUBMISSION: plan.key,
             names.ANNOTATION_ATTEMPT: str(plan.attempt),
             names.ANNOTATION_CLUSTER: str(runtime.key),
             names.ANNOTATION_LAUNCHER_REASON: plan.launcher_reason,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from kubeslurm import jobs, names, ownership, ranks, records, run_policy, tenants
+from kubeslurm import jobs, names, ownership, ranks, records, run_policy, tenants, training
 from kubeslurm.api.nodeset import CONTAINER
 from kubeslurm.directives import LOG_DIR
 from kubeslurm.plans import JobPlan
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-AT_ONCE = 16
+NEW_AT_ONCE = 24
+OTHERS_AT_ONCE = 8
+"""Turns of jobs that are in Slurm already, or over: they leave the most to those that wait to be submitted."""
 RETRY_SECONDS = 2.0
 RIVAL_LABELS = "control-plane=kubeflow-training-operator"
 RIVAL_SECONDS = 60.0
@@ -89,7 +91,7 @@ class JobLoop:
         self._busy: set[Key] = set()
         self._tracks: dict[Key, Track] = {}
         self._wake = asyncio.Event()
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._new, self._others = asyncio.Semaphore(NEW_AT_ONCE), asyncio.Semaphore(OTHERS_AT_ONCE)
         self._turns: set[asyncio.Task[None]] = set()
         self._rival = ownership.Rival()
         self._rival_at = -math.inf
@@ -157,7 +159,7 @@ class JobLoop:
     async def _turn(self, key: Key) -> None:
         again: float | None = None
         try:
-            async with self._gate:
+            async with self._gate(key):
                 again = await self._reconcile(key)
         except (KubeError, SlurmError) as error:
             if isinstance(error, KubeError) and error.gone:
@@ -174,6 +176,11 @@ class JobLoop:
                 self._wake.set()
         if again is not None:
             asyncio.get_running_loop().call_later(again, self.mark, key)
+
+    def _gate(self, key: Key) -> asyncio.Semaphore:
+        raw = self._store.get(PYTORCH_JOB, key)
+        new = raw is not None and jobs.job_id_of(raw) is None and not training.finished(raw.get("status") or {})
+        return self._new if new else self._others
 
     async def _reconcile(self, key: Key) -> float | None:
         raw = self._store.get(PYTORCH_JOB, key)

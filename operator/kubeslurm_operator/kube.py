@@ -111,6 +111,8 @@ class Kube:
 
     def __init__(self, configuration: client.Configuration) -> None:
         configuration.connection_pool_maxsize = 32
+        # else aiohttp reads ~/.netrc and the proxy variables anew, in a thread, for each request
+        configuration.client_session_kwargs = {"trust_env": False}
         self._configuration = configuration
         self._api = client.ApiClient(configuration)
         self._streams = WsApiClient(configuration)

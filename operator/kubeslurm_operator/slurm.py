@@ -20,6 +20,8 @@ LOG = logging.getLogger(__name__)
 
 ACTIVE_SECONDS = 0.5
 QUIET_SECONDS = 3.0
+LEAST_SECONDS = 0.25
+"""Between two looks: a thousand submissions ask for one each."""
 NODES_ACTIVE_SECONDS = 1.0
 
 
@@ -63,7 +65,9 @@ class Poller:
         """Until cancelled."""
         while True:
             self._wake.clear()
+            began = time.monotonic()
             await self.poll()
+            await asyncio.sleep(max(began + LEAST_SECONDS - time.monotonic(), 0.0))
             period = ACTIVE_SECONDS if self.active() else QUIET_SECONDS
             try:
                 async with asyncio.timeout(period):

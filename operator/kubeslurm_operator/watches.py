@@ -25,10 +25,26 @@ WATCHED = (SLURM_CLUSTER, NODE_SET, PYTORCH_JOB, POD, NAMESPACE)
 EventHandler = Callable[..., Awaitable[None]]
 
 
+class NoEssence(kopf.DiffBaseStorage):
+    """What kopf would compare an object with: nothing. It copies each object whole for that, and no handler of ours asks."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """No part of the object."""
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
+        """None was stored."""
+        return None
+
+    def store(self, **_: Any) -> None:
+        """Nothing is."""
+
+
 def configure(settings: kopf.OperatorSettings) -> None:
     """Time-outs, selectors and names; see docs/architecture.md for why one replica needs no peering."""
     settings.peering.standalone = True
     settings.persistence.finalizer = f"{names.GROUP}/kopf"  # never set; ours would be taken away by kopf
+    settings.persistence.diffbase_storage = NoEssence()
     settings.posting.enabled = False
     settings.networking.connect_timeout, settings.networking.request_timeout = 10, 30
     settings.watching.connect_timeout, settings.watching.server_timeout = 10, 300

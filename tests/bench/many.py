@@ -40,7 +40,7 @@ def bench(product: Product, cpu: Callable[[Product], float]) -> list[Row]:
     with _down(product):
         loop = _sbatch(product)
         took, used, submitting = _submit(product, cpu)
-    _clear(product)
+        _clear(product)
     living = _live(product)
     replayed = _replay(product)
     _clear(product)

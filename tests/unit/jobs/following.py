@@ -24,8 +24,8 @@ HOSTS = [f"gpu-node-{index}" for index in range(64)]
 
 def slurm(state: str, **fields: Any) -> Job:
     """Slurm job 7 in a state."""
-    fields = {"comment": "kubeslurm:u/1"} | fields
-    return Job(job_id=7, states=JobStates.parse(state), start_time=ENDED - 60, end_time=ENDED, **fields)
+    given: Raw = {"comment": "kubeslurm:u/1", "start_time": ENDED - 60, "end_time": ENDED, **fields}
+    return Job(job_id=7, states=JobStates.parse(state), **given)
 
 
 def snapshot(
@@ -65,6 +65,8 @@ def then(one: jobs.JobSnapshot, says: Job | jobs.Slurm | None = None) -> jobs.Jo
                 merged = {**(raw["metadata"].get("annotations") or {}), **annotations}
                 kept = {name: value for name, value in merged.items() if value is not None}
                 raw["metadata"] = {**raw["metadata"], "annotations": kept}
+            case jobs.AddFinalizer():
+                raw["metadata"] = {**raw["metadata"], "finalizers": [names.FINALIZER]}
             case jobs.RemoveFinalizer():
                 raw["metadata"] = {**raw["metadata"], "finalizers": []}
             case jobs.DeletePods(gone):

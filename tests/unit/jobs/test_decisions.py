@@ -161,7 +161,12 @@ def test_a_refusal_is_said_once_and_nothing_is_sent() -> None:
     assert jobs.decide_job(then(refused)).actions == ()
 
 
-FORGET = {names.ANNOTATION_JOB_ID: None, names.ANNOTATION_CLUSTER: None, names.ANNOTATION_LAUNCHER_REASON: None}
+FORGET = {
+    names.ANNOTATION_JOB_ID: None,
+    names.ANNOTATION_SUBMISSION: None,
+    names.ANNOTATION_CLUSTER: None,
+    names.ANNOTATION_LAUNCHER_REASON: None,
+}
 
 ANEW = {
     **FORGET,
@@ -185,6 +190,15 @@ def test_an_id_that_slurm_does_not_know_on_a_new_object_is_dropped() -> None:
     """It can't be this object's: nothing was submitted for it yet."""
     one = snapshot(jobs.Slurm.ABSENT)
     assert jobs.decide_job(one).actions == (jobs.Annotate(ANEW),)
+
+
+@pytest.mark.parametrize(("noted", "after"), [("u/1", ["Created", "Failed"]), ("v/1", [])])
+def test_a_job_that_slurm_forgets_before_its_first_status_is_lost_and_not_sent_again(
+    noted: str, after: list[str]
+) -> None:
+    """Its annotations name this very object; with those of another's, copied along, it is a new one."""
+    one = snapshot(jobs.Slurm.ABSENT, annotations={names.ANNOTATION_SUBMISSION: noted})
+    assert conditions(one) == after
 
 
 def test_a_failed_job_that_slurm_forgets_during_the_pause_is_tried_again() -> None:

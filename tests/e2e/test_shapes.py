@@ -36,7 +36,6 @@ def test_differing_roles_run_as_one_heterogeneous_job(product: Product) -> None:
     product.submit(job("hetero", 2, {"cpu": 2, "memory": "256Mi"}, {"nvidia.com/gpu": 8, "cpu": 4, "memory": "256Mi"}))
     raw = product.wait_condition("hetero", "Running", 120)
     parts = [one for one in product.slurm_jobs() if one.get("JobName") == "hetero"]
-    print(parts, raw)
     parts.sort(key=lambda one: int(one["HetJobOffset"]))
     nodes = [host for part in parts for host in expand(part["NodeList"])]
     names = ["hetero-master-0", "hetero-worker-0", "hetero-worker-1"]

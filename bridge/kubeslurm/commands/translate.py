@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.pytorchjob import PyTorchJob
@@ -19,6 +18,7 @@ from kubeslurm.descriptions import components
 from kubeslurm.errors import BridgeError, InvalidObject
 from kubeslurm.from_sbatch.found import NoJob
 from kubeslurm.from_sbatch.manifest import MAX_BYTES, read_script
+from kubeslurm.from_sbatch.written import written
 from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm.scripts import write_script
@@ -128,14 +128,7 @@ def _back(path: str, image: str | None, namespace: str | None) -> str:
         raise BridgeError(f"{name}:{error}" if error.line else f"{name}: {error}") from None
     for one in left:
         click.echo(f"{name}:{one}", err=True)
-    return str(yaml.dump(made, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=1000))
-
-
-class _Plain(yaml.SafeDumper):
-    """Without YAML's anchors: a person reads it, and changes one role."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        return True
+    return written(made)
 
 
 def _script(path: str) -> str:

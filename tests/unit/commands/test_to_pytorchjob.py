@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kubeslurm.api.pytorchjob import PyTorchJob
 from kubeslurm.from_sbatch.found import NoJob
 from kubeslurm.from_sbatch.manifest import read_script
+from kubeslurm.from_sbatch.written import written
 from kubeslurm.plans import JobPlan
 from kubeslurm.readers.pytorch import read_pytorchjob
 from kubeslurm.scripts import write_script
@@ -101,7 +102,10 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
-WORDS = st.one_of(TEXT, st.sampled_from(["$(RANK", "$$", "$$(A)", "a$", "$(id)", "`x`", "\\", "'", '"', "#", "-e\n"]))
+WORDS = st.one_of(
+    TEXT,
+    st.sampled_from(["$(RANK", "$$", "$$(A)", "a$", "$(id)", "`x`", "\\", "'", '"', "#", "-e\n", "a\x85b", "\u2028"]),
+)
 NAMES = st.from_regex(r"\A[A-Z][A-Z0-9_]{0,8}\Z").filter(
     lambda name: not name.startswith(("PET_", "PMI", "SLURM", "S"))
 )
@@ -150,7 +154,7 @@ def test_there_and_back_is_the_same_job(raw: dict[str, Any]) -> None:
     first = read_pytorchjob(PyTorchJob.parse(raw))
     made, left = read_script(write_script(first), image="registry.example/train:latest", namespace="default")
     assert not left
-    assert essence(read_pytorchjob(PyTorchJob.parse(made))) == essence(first)
+    assert essence(read_pytorchjob(PyTorchJob.parse(yaml.safe_load(written(made))))) == essence(first)
 
 
 def test_the_words_of_a_script_reach_the_program() -> None:

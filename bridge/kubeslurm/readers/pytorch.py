@@ -73,7 +73,7 @@ def read_pytorchjob(
     needs = [shape_reader.need(role, pool) for role in roles]
     elastic = elastic_reader.read(job, roles, attempt)
     launcher, reason = _launcher(job, needs, elastic)
-    shapes = _shapes(needs, launcher, asked, pool, elastic)
+    shapes = shape_reader.shapes(needs, launcher, asked, pool, elastic)
     run = _run(job, needs, cluster, launcher, shapes, elastic)
     return JobPlan(
         name=job.metadata.name,
@@ -172,17 +172,6 @@ def _launcher(job: PyTorchJob, needs: Sequence[Need], elastic: Elastic | None) -
     if elastic and chosen[0][0] is Launcher.RANK:
         raise Untranslated(elastic_reader.PATH, "the launcher rank starts a fixed number of ranks")
     return chosen[0]
-
-
-def _shapes(
-    needs: Sequence[Need], launcher: Launcher, request: Request, pool: Pool, elastic: Elastic | None
-) -> tuple[Shape, ...]:
-    found = shape_reader.shapes(needs, launcher, request, pool)
-    if elastic is None:
-        return found
-    if len(found) > 1:
-        raise Untranslated(elastic_reader.PATH, "needs Master and Worker to ask for the same")
-    return (shape_reader.elastic(found[0], elastic.least, elastic.most),)
 
 
 def _materials(

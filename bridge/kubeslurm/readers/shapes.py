@@ -14,7 +14,7 @@ from kubeslurm import names, quantities, requests
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.slurmcluster import JobDefaults, Jobs, SlurmCluster
 from kubeslurm.errors import InvalidObject, Untranslated
-from kubeslurm.plans import Launcher, Role, Shape
+from kubeslurm.plans import Elastic, Launcher, Role, Shape
 from kubeslurm.readers import resources, selectors
 from kubeslurm.readers.resources import Replica
 from kubeslurm.requests import Request
@@ -72,17 +72,21 @@ def need(role: Role, pool: Pool) -> Need:
     return Need(role, where, replica, selection.features, (*selection.ignored, *replica.ignored))
 
 
-def shapes(needs: Sequence[Need], launcher: Launcher, request: Request, pool: Pool) -> tuple[Shape, ...]:
+def shapes(
+    needs: Sequence[Need], launcher: Launcher, request: Request, pool: Pool, elastic: Elastic | None = None
+) -> tuple[Shape, ...]:
     """One, or one for each role where they differ."""
     if len({one.same for one in needs}) == 1:
-        return (_shape(needs, launcher, request, pool),)
+        return (_shape(needs, launcher, request, pool, elastic),)
     if launcher is Launcher.RANK:
         raise Untranslated("spec.pytorchReplicaSpecs", "the launcher rank needs Master and Worker to ask for the same")
+    if elastic is not None:
+        raise Untranslated("spec.elasticPolicy", "needs Master and Worker to ask for the same")
     if request.nodes is not None:
         raise Untranslated(
             requests.path(names.ANNOTATION_NODES), "Master and Worker differ: their nodes can't be chosen"
         )
-    return tuple(_shape([one], launcher, request, pool) for one in needs)
+    return tuple(_shape([one], launcher, request, pool, None) for one in needs)
 
 
 def notes(needs: Sequence[Need], shapes_: Sequence[Shape]) -> tuple[str, ...]:
@@ -98,15 +102,17 @@ def notes(needs: Sequence[Need], shapes_: Sequence[Shape]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _shape(needs: Sequence[Need], launcher: Launcher, request: Request, pool: Pool) -> Shape:
+def _shape(needs: Sequence[Need], launcher: Launcher, request: Request, pool: Pool, elastic: Elastic | None) -> Shape:
+    """Of an elastic job, a replica on each node: nobody knows how many come."""
     first = needs[0]
     replica, count = first.replica, sum(one.role.replicas for one in needs)
     tasks = max(1, replica.gpus) if launcher is Launcher.RANK else 1
-    each = _each(first, count, request, pool)
     cpus = _cpus_per_task(first.path, replica, pool, tasks)
+    taken = replace(replica, cpus=None if cpus is None else cpus * tasks)
+    each = 1 if elastic else _each(replace(first, replica=taken), count, request, pool)
     return Shape(
         roles=tuple(one.role.name for one in needs),
-        replicas=count,
+        replicas=elastic.most if elastic else count,
         replicas_per_node=each,
         tasks_per_replica=tasks,
         cpus_per_task=cpus,
@@ -114,13 +120,8 @@ def _shape(needs: Sequence[Need], launcher: Launcher, request: Request, pool: Po
         gres=replica.gres,
         features=first.features,
         exclusive=cpus is None or request.exclusive,
+        least=elastic.least if elastic else None,
     )
-
-
-def elastic(shape: Shape, least: int, most: int) -> Shape:
-    """The shape, of as many nodes as there are: a replica on each."""
-    memory = shape.memory_mib and shape.memory_mib // shape.replicas_per_node
-    return replace(shape, least=least, replicas=most, replicas_per_node=1, memory_mib=memory)
 
 
 def _each(one: Need, count: int, request: Request, pool: Pool) -> int:
@@ -128,7 +129,7 @@ def _each(one: Need, count: int, request: Request, pool: Pool) -> int:
     room = _room(one.replica, pool)
     if request.nodes is not None:
         return _chosen(one, count, request.nodes, room)
-    if not one.replica.gpus or request.exclusive or room is None:
+    if not one.replica.gpus or one.replica.cpus is None or request.exclusive or room is None:
         return 1
     return -(-count // -(-count // room))
 

@@ -89,7 +89,7 @@ def test_options_of_the_other_direction_are_refused() -> None:
     assert kubeslurm("translate", "--image", "x", "-f", "-").returncode == 2
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.sampled_from("ab $(){}'\"\\`\n#!;&|<>=-*~SBATCHsrunpython0123 "), max_size=120))
 def test_no_text_breaks_the_reader(text: str) -> None:
     """Whatever stands in a script, there is a job or a refusal."""
@@ -147,7 +147,7 @@ def essence(plan: JobPlan) -> tuple[Any, ...]:
     return (plan.name, plan.shapes, plan.programs, plan.time_minutes, plan.launcher, plan.request, plan.restart_policy)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(training())
 def test_there_and_back_is_the_same_job(raw: dict[str, Any]) -> None:
     """YAML to sbatch to YAML, for what both can say; nothing is left out on the way."""

@@ -301,7 +301,7 @@ LOOKS = st.one_of(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(looks=st.lists(LOOKS, min_size=1, max_size=5), policy=st.sampled_from(RestartPolicy), readable=st.booleans())
 def test_whatever_slurm_says_the_decision_is_made_and_holds(
     looks: list[Job | jobs.Slurm], policy: RestartPolicy, *, readable: bool

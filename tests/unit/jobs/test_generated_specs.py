@@ -231,7 +231,7 @@ def names_in(text: str) -> set[str]:
 TOO_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-@settings(max_examples=SPECS // TOGETHER, deadline=None, suppress_health_check=TOO_SLOW)
+@settings(max_examples=SPECS // TOGETHER, suppress_health_check=TOO_SLOW)
 @given(st.lists(spec(), min_size=TOGETHER, max_size=TOGETHER))
 def test_whatever_is_written_arrives_as_it_is_or_is_refused(specs: list[dict[str, Any]]) -> None:
     """No uncaught exception, no unquoted byte, no line of the user's, nobody else's field."""

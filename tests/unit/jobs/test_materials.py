@@ -84,7 +84,7 @@ def test_a_secrets_value_is_nowhere_in_the_script() -> None:
 
 
 @given(st.binary(max_size=200).filter(lambda value: b"\0" not in value))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_value_arrives_byte_for_byte(tmp_path_factory: pytest.TempPathFactory, value: bytes) -> None:
     """From the object through the bundle and the shell into the program's environment."""
     made = plan({"env": [{"name": "PASSWORD", "valueFrom": SECRET_REF}], "command": ["cat", "/proc/self/environ"]})
@@ -337,7 +337,7 @@ VOLUME = st.dictionaries(WORDS, VALUES, max_size=3).map(lambda found: {"name": "
     st.lists(VALUES, max_size=2) | VALUES,
     st.dictionaries(WORDS, VALUES, max_size=2),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_template_however_odd_raises_anything_else_than_a_refusal(
     volume: Raw, mount: Raw, froms: Any, reference: Raw
 ) -> None:

@@ -228,7 +228,7 @@ def test_hostile_arguments_arrive_as_they_are() -> None:
     assert header == [option.line for option in directives.options(made, made.shapes[0])]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(TEXT, max_size=4), st.lists(TEXT, max_size=3))
 def test_any_text_arrives_as_it_is(args: list[str], values: list[str]) -> None:
     """argv and environment, byte for byte."""

@@ -74,6 +74,15 @@ def test_a_node_takes_no_more_replicas_than_it_has_cpus_and_memory_for() -> None
     assert (shape.nodes, shape.replicas_per_node, shape.memory_mib) == (6, 3, 3 * 40 * 1024)
 
 
+def test_the_default_of_cpus_counts_where_replicas_share_nodes() -> None:
+    """One GPU and eight CPUs by default: of the example's 32 CPUs, four replicas can have some."""
+    limits = {"nvidia.com/gpu": 1, "memory": "1Gi"}
+    made = plan(
+        workers(8, limits, ["torchrun", "x.py"]), lambda raw: raw["spec"]["jobs"]["defaults"].update(cpusPerGpu=8)
+    )
+    assert (made.nodes, made.shapes[0].replicas_per_node) == (2, 4)
+
+
 def test_replicas_are_spread_evenly() -> None:
     """Nine on nodes of eight: five and four, so that no node is asked for more than it needs."""
     made = plan(workers(9, SMALL, ["torchrun", "train.py"]), nodeset=roomy)

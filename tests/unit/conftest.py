@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-settings.register_profile("kubeslurm")
+settings.register_profile("kubeslurm", deadline=None)
 settings.load_profile("kubeslurm")

@@ -177,11 +177,11 @@ def test_a_link_to_a_file_of_roots_shows_nothing(product: Product) -> None:
 
 def test_a_forged_pod_shows_no_other_jobs_log(product: Product) -> None:
     """A pod of one job with the place of another's output in all that a namespace can write: not believed."""
-    run(product, "mine", "echo mine; sleep 60")
-    run(product, "yours", "echo yours; sleep 60")
+    run(product, "mine", "echo output of mine; sleep 60")
+    run(product, "yours", "echo output of yours; sleep 60")
     for name in ("mine", "yours"):
         product.wait_condition(name, "Running")
-        _wait_for(product, f"{name}-master-0", name)
+        _wait_for(product, f"{name}-master-0", f"output of {name}")
     theirs, pod = (product.get("pod", f"{name}-master-0") or {} for name in ("yours", "mine"))
     annotations = {"slurm.bridge/job-id": theirs["metadata"]["labels"]["slurm.bridge/job-id"]}
     labels = pod["metadata"]["labels"] | annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ TELL = 'echo "$RANK of $WORLD_SIZE at $MASTER_ADDR"; sleep 5; [ "$RANK" != "$FAI
 
 def job(name: str, workers: int, master: dict[str, Any], worker: dict[str, Any], fails: int = -1) -> dict[str, Any]:
     """A job of torchrun's shape whose roles ask for these resources, and in which this rank fails."""
-    raw = copy.deepcopy(training_job(name, workers=workers, command=("sh", "-c", TELL)))
+    raw: dict[str, Any] = json.loads(json.dumps(training_job(name, workers=workers, command=("sh", "-c", TELL))))
     for role, limits in (("Master", master), ("Worker", worker)):
         container = raw["spec"]["pytorchReplicaSpecs"][role]["template"]["spec"]["containers"][0]
         container["resources"]["limits"] = limits

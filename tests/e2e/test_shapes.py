@@ -28,7 +28,7 @@ def job(name: str, workers: int, master: dict[str, Any], worker: dict[str, Any],
 def places(product: Product, name: str) -> dict[str, str]:
     """The Slurm node that each mirror pod tells of, by the pod's name."""
     pods = product.mirror_pods(name)
-    return {pod["metadata"]["name"]: pod["status"]["message"].rpartition(" on ")[2] for pod in pods}
+    return {pod["metadata"]["name"]: pod["status"].get("message", "").rpartition(" on ")[2] for pod in pods}
 
 
 def test_differing_roles_run_as_one_heterogeneous_job(product: Product) -> None:
@@ -65,7 +65,8 @@ def test_small_replicas_share_a_node(product: Product) -> None:
     product.submit(job("packed", 3, limits, limits))
     raw = product.wait_condition("packed", "Running")
     assert product.slurm_job(raw)["NumNodes"] == "1"
-    product.wait("pods on one node", lambda: len(set(places(product, "packed").values())) == 1, 20)
+    node = product.slurm_job(raw)["NodeList"]
+    product.wait("pods on that node", lambda: set(places(product, "packed").values()) == {node}, 20)
     product.wait_condition("packed", "Succeeded")
     product.remove("packed")
 

@@ -68,7 +68,8 @@ def plan(annotations: dict[str, str], command: list[str] | None = None, **pod: A
     def change(raw: Raw) -> None:
         raw["metadata"]["uid"] = f"test-{time.monotonic_ns()}"
         raw["metadata"]["annotations"] = {f"slurm.bridge/{key}": text for key, text in annotations.items()}
-        only_master(raw).update({"command": command or ["true"], "workingDir": "/tmp"})
+        limits = {"nvidia.com/gpu": 8, "cpu": 1}
+        only_master(raw).update(command=command or ["true"], workingDir="/tmp", resources={"limits": limits})
         raw["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"] |= pod
 
     return read_pytorchjob(examples.training(change), examples.cluster(cluster), [examples.nodeset()])
